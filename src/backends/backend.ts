@@ -1,0 +1,61 @@
+/**
+ * The backend contract: allocate, upload, read back, free; load weights once; record a whole
+ * step once and replay it. A backend knows operations, never models.
+ *
+ * @module
+ */
+import type { Rotation } from "../quantizers/hadamard/rotation.ts";
+import type { LinearHandle, Operation } from "./operation.ts";
+import type { Slot } from "./slot.ts";
+
+export type { Slot } from "./slot.ts";
+
+/** A linear layer's weights as a checkpoint holds them, in the canonical layout. */
+export type LinearWeights = FloatWeights | QuantizedWeights;
+
+export interface FloatWeights {
+  readonly scheme: "f32" | "f16";
+  readonly rows: number;
+  readonly columns: number;
+  /** float32 rows [start, end), called once per block of rows, in order. */
+  readonly readRows: (start: number, end: number) => Promise<Float32Array>;
+}
+
+export interface QuantizedWeights {
+  /** A scheme of the palette, e.g. `nuq-4`. */
+  readonly scheme: string;
+  readonly rows: number;
+  readonly columns: number;
+  /** Canonical packed codes, see `quantizers/quantizer.ts`. */
+  readonly codes: Uint8Array;
+  /** One scale per row. */
+  readonly scales: Float32Array;
+  /** The rotation of the input that the codes expect; undefined when they are in the original basis. */
+  readonly rotation?: Rotation;
+}
+
+/** A recorded sequence of operations. */
+export interface Program {
+  readonly operations: number;
+  free(): void;
+}
+
+export interface Backend {
+  readonly name: string;
+  readonly threads: number;
+  /** Bytes now allocated in the backend's memory. */
+  readonly bytesAllocated: number;
+  /** Zero-filled memory. Throws a HalftoneError when the device has no more. */
+  allocate(byteLength: number): Slot;
+  free(slot: Slot): void;
+  upload(slot: Slot, data: ArrayBufferView, byteOffset?: number): void;
+  /** Copies float32 values out, after everything submitted before has run. */
+  readFloats(slot: Slot, count: number): Promise<Float32Array>;
+  /** Takes weights into the backend's memory, repacked. Throws UnsupportedError when no kernel covers them. */
+  loadLinear(weights: LinearWeights): Promise<LinearHandle>;
+  freeLinear(handle: LinearHandle): void;
+  /** Checks and lowers operations once; the slots they name must outlive the program. */
+  record(operations: readonly Operation[]): Program;
+  run(program: Program): Promise<void>;
+  dispose(): void;
+}

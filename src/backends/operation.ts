@@ -1,0 +1,142 @@
+/**
+ * The vocabulary of operations: what a model asks of a backend. `ops/` holds one folder
+ * for each, with its plain reference and the version of every backend.
+ *
+ * All activations are float32, row-major, one row per token. `rows` is the number of tokens
+ * in the step; it is fixed when a program is recorded.
+ *
+ * @module
+ */
+import type { Slot } from "./slot.ts";
+
+/** A weight matrix that lives in a backend, packed the way its kernels like. */
+export interface LinearHandle {
+  readonly rows: number;
+  readonly columns: number;
+  /** `f32`, `f16`, `nuq-4`, ... */
+  readonly scheme: string;
+  /** Bytes held in the backend's memory. */
+  readonly byteLength: number;
+}
+
+/** How precisely activations are read by products with quantized weights. */
+export type ActivationPrecision = "float" | "int8";
+
+/** out[t] = table[ids[t]] * scale */
+export interface Embed {
+  readonly op: "embed";
+  readonly table: LinearHandle;
+  /** int32 [rows] */
+  readonly ids: Slot;
+  readonly out: Slot;
+  readonly rows: number;
+  readonly scale: number;
+}
+
+/** input += add (when given); out = input / rms(input) * weight, row by row. */
+export interface RmsNorm {
+  readonly op: "rmsNorm";
+  readonly input: Slot;
+  readonly add?: Slot;
+  /** [size] */
+  readonly weight: Slot;
+  readonly out: Slot;
+  readonly rows: number;
+  readonly size: number;
+  readonly epsilon: number;
+}
+
+/** outputs[i] = input . weights[i]^T (+ biases[i]); all weights share the input and its rotation. */
+export interface Linear {
+  readonly op: "linear";
+  readonly input: Slot;
+  readonly weights: readonly LinearHandle[];
+  readonly biases: readonly (Slot | undefined)[];
+  readonly outputs: readonly Slot[];
+  readonly rows: number;
+  readonly activations: ActivationPrecision;
+}
+
+/**
+ * Rotates queries in place and keys on their way into the cache (rotate-half convention),
+ * and stores the values: `keys[sequence][position] = rope(k)`, `values[sequence][position] = v`.
+ */
+export interface RopeStore {
+  readonly op: "ropeStore";
+  /** [rows, heads * headSize] */
+  readonly q: Slot;
+  /** [rows, kvHeads * headSize] */
+  readonly k: Slot;
+  readonly v: Slot;
+  /** cos then sin per row, [rows, 2, rotated / 2]; absent in layers without positions. */
+  readonly rope?: Slot;
+  /** How many of a head's elements rotate (even). */
+  readonly rotated: number;
+  readonly cache: KeyValueSlots;
+  /** int32 [rows]: the token's position in its sequence, and its sequence's place in the cache. */
+  readonly positions: Slot;
+  readonly sequences: Slot;
+  readonly rows: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+}
+
+/** Keys and values of one layer: float32 [sequences, capacity, kvHeads * headSize] each. */
+export interface KeyValueSlots {
+  readonly keys: Slot;
+  readonly values: Slot;
+  readonly capacity: number;
+}
+
+/** Causal grouped-query attention of every row over its own sequence's cache, its own position included. */
+export interface Attention {
+  readonly op: "attention";
+  readonly q: Slot;
+  readonly cache: KeyValueSlots;
+  readonly positions: Slot;
+  readonly sequences: Slot;
+  readonly out: Slot;
+  readonly rows: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  /** Multiplies the scores, usually 1 / sqrt(headSize). */
+  readonly scale: number;
+  /** Sees positions > position - window; 0 sees all. */
+  readonly window: number;
+  /** score = softcap * tanh(score / softcap); 0 leaves scores alone. */
+  readonly softcap: number;
+}
+
+/** out = activation(gate) * up, element by element. */
+export interface Gate {
+  readonly op: "gate";
+  readonly gate: Slot;
+  readonly up: Slot;
+  readonly out: Slot;
+  readonly rows: number;
+  readonly size: number;
+  readonly activation: "silu" | "geluTanh";
+}
+
+/** input += add */
+export interface Add {
+  readonly op: "add";
+  readonly input: Slot;
+  readonly add: Slot;
+  readonly rows: number;
+  readonly size: number;
+}
+
+/** input = limit * tanh(input / limit) */
+export interface Softcap {
+  readonly op: "softcap";
+  readonly input: Slot;
+  readonly rows: number;
+  readonly size: number;
+  readonly limit: number;
+}
+
+export type Operation = Embed | RmsNorm | Linear | RopeStore | Attention | Gate | Add | Softcap;
+export type OperationName = Operation["op"];
