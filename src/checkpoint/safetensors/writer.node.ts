@@ -1,0 +1,185 @@
+import { type FileHandle, open, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { UsageError } from "../../errors.ts";
+import { buildHeader, entryBytes, type StoredEntry, type TensorEntry } from "./header.ts";
+import { INDEX_FILE, SINGLE_FILE } from "./reader.ts";
+
+/** Shards as large as transformers writes them. */
+export const DEFAULT_SHARD_BYTES = 4_000_000_000;
+
+/** A file, or several shards, being written under temporary names. */
+export interface SafetensorsWriter {
+  /** Writes bytes of a tensor at `at` within it; tensors and their pieces may come in any order. */
+  write(name: string, bytes: Uint8Array, at?: number): Promise<void>;
+  /** Gives the files their names; throws a RangeError when a tensor is incomplete. */
+  finish(): Promise<void>;
+  /** Removes what was written; does nothing after `finish`. */
+  abort(): Promise<void>;
+}
+
+export interface WriterOptions {
+  metadata?: Readonly<Record<string, string>>;
+  /** Most tensor bytes in one file, default 4 GB; a larger tensor has a file of its own. */
+  maxShardBytes?: number;
+}
+
+/** Starts one safetensors file. All shapes are known beforehand; their bytes come later. */
+export async function createSafetensors(
+  path: string,
+  tensors: readonly TensorEntry[],
+  metadata?: Readonly<Record<string, string>>,
+): Promise<SafetensorsWriter> {
+  const { bytes: header, entries, size } = buildHeader(tensors, metadata);
+  const byName = new Map<string, StoredEntry & { left: number }>();
+  for (const entry of entries) byName.set(entry.name, { ...entry, left: entry.byteLength });
+  const temporary = `${path}.partial`;
+  const handle = await open(temporary, "w").catch((cause: unknown) => {
+    throw new UsageError(
+      `${path}: cannot be written (${(cause as NodeJS.ErrnoException).code}); choose another place`,
+      {
+        cause,
+      },
+    );
+  });
+  let done = false;
+  const abort = async () => {
+    if (done) return;
+    done = true;
+    await handle.close();
+    await rm(temporary, { force: true });
+  };
+  try {
+    await writeAll(handle, header, 0);
+    await handle.truncate(size);
+  } catch (error) {
+    await abort();
+    throw error;
+  }
+  return {
+    abort,
+    async write(name, bytes, at = 0) {
+      const entry = byName.get(name);
+      if (entry === undefined) throw new RangeError(`${path}: no tensor ${name} was announced`);
+      if (at < 0 || at + bytes.length > entry.byteLength || bytes.length > entry.left) {
+        throw new RangeError(`${path}: ${bytes.length} bytes at ${at} leave ${name} of ${entry.byteLength}`);
+      }
+      await writeAll(handle, bytes, entry.offset + at);
+      entry.left -= bytes.length;
+    },
+    async finish() {
+      const unfinished = [...byName.values()].find((entry) => entry.left > 0);
+      if (unfinished !== undefined) {
+        await abort();
+        throw new RangeError(`${path}: ${unfinished.left} bytes of ${unfinished.name} were never written`);
+      }
+      done = true;
+      await handle.sync();
+      await handle.close();
+      await rename(temporary, path);
+    },
+  };
+}
+
+/** Starts `model.safetensors` in a folder, or numbered shards and their index when it would be too large. */
+export async function createModelSafetensors(
+  folder: string,
+  tensors: readonly TensorEntry[],
+  { metadata = { format: "pt" }, maxShardBytes = DEFAULT_SHARD_BYTES }: WriterOptions = {},
+): Promise<SafetensorsWriter> {
+  const shards = splitShards(tensors, maxShardBytes);
+  if (shards.length <= 1) return createSafetensors(join(folder, SINGLE_FILE), tensors, metadata);
+  const number = (n: number) => String(n).padStart(5, "0");
+  const writers: SafetensorsWriter[] = [];
+  const owner = new Map<string, SafetensorsWriter>();
+  const weightMap: Record<string, string> = {};
+  const abort = async () => {
+    await Promise.all(writers.map((writer) => writer.abort()));
+  };
+  try {
+    for (const [i, shard] of shards.entries()) {
+      const file = `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
+      const writer = await createSafetensors(join(folder, file), shard, metadata);
+      writers.push(writer);
+      for (const { name } of shard) {
+        owner.set(name, writer);
+        weightMap[name] = file;
+      }
+    }
+  } catch (error) {
+    await abort();
+    throw error;
+  }
+  const totalSize = tensors.reduce((sum, entry) => sum + entryBytes(entry), 0);
+  return {
+    abort,
+    async write(name, bytes, at) {
+      const writer = owner.get(name);
+      if (writer === undefined) throw new RangeError(`${folder}: no tensor ${name} was announced`);
+      await writer.write(name, bytes, at);
+    },
+    async finish() {
+      try {
+        for (const writer of writers) await writer.finish();
+      } catch (error) {
+        await abort();
+        throw error;
+      }
+      const index = { metadata: { total_size: totalSize }, weight_map: weightMap };
+      await writeFile(join(folder, INDEX_FILE), `${JSON.stringify(index, null, 2)}\n`);
+    },
+  };
+}
+
+/**
+ * Writes a whole file from a producer that is asked for each tensor once, in file order;
+ * it may give a tensor in pieces. On failure nothing is left.
+ */
+export async function writeSafetensors(
+  path: string,
+  tensors: readonly TensorEntry[],
+  produce: (entry: TensorEntry) => Promise<Uint8Array> | AsyncIterable<Uint8Array>,
+  metadata?: Readonly<Record<string, string>>,
+): Promise<void> {
+  const writer = await createSafetensors(path, tensors, metadata);
+  try {
+    for (const entry of buildHeader(tensors).entries) {
+      const data = produce(entry);
+      let at = 0;
+      for await (const bytes of Symbol.asyncIterator in data ? data : [await data]) {
+        await writer.write(entry.name, bytes, at);
+        at += bytes.length;
+      }
+    }
+    await writer.finish();
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+}
+
+function splitShards(tensors: readonly TensorEntry[], limit: number): TensorEntry[][] {
+  const shards: TensorEntry[][] = [];
+  let room = 0;
+  for (const entry of tensors) {
+    const size = entryBytes(entry);
+    if (shards.length === 0 || size > room) {
+      shards.push([]);
+      room = limit;
+    }
+    shards[shards.length - 1].push(entry);
+    room -= size;
+  }
+  return shards;
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await handle.write(
+      bytes,
+      done,
+      Math.min(bytes.length - done, 2 ** 30),
+      position + done,
+    );
+    done += bytesWritten;
+  }
+}
