@@ -63,9 +63,11 @@ export function toFloat32(dtype: Dtype, bytes: Uint8Array, out: Float32Array): v
       float16ToFloat32(viewAs(Uint16Array, bytes), out);
       return;
     case "F8_E4M3":
-      return lookUp(float8E4M3Table(), bytes, out);
+      lookUp(float8E4M3Table(), bytes, out);
+      return;
     case "F8_E5M2":
-      return lookUp(float8E5M2Table(), bytes, out);
+      lookUp(float8E5M2Table(), bytes, out);
+      return;
     case "I64":
     case "U64": {
       const from = viewAs(Uint32Array, bytes);
@@ -74,20 +76,27 @@ export function toFloat32(dtype: Dtype, bytes: Uint8Array, out: Float32Array): v
       return;
     }
     case "F64":
-      return widen(viewAs(Float64Array, bytes), out);
+      widen(viewAs(Float64Array, bytes), out);
+      return;
     case "I32":
-      return widen(viewAs(Int32Array, bytes), out);
+      widen(viewAs(Int32Array, bytes), out);
+      return;
     case "U32":
-      return widen(viewAs(Uint32Array, bytes), out);
+      widen(viewAs(Uint32Array, bytes), out);
+      return;
     case "I16":
-      return widen(viewAs(Int16Array, bytes), out);
+      widen(viewAs(Int16Array, bytes), out);
+      return;
     case "U16":
-      return widen(viewAs(Uint16Array, bytes), out);
+      widen(viewAs(Uint16Array, bytes), out);
+      return;
     case "I8":
-      return widen(viewAs(Int8Array, bytes), out);
+      widen(viewAs(Int8Array, bytes), out);
+      return;
     case "U8":
     case "BOOL":
-      return widen(bytes, out);
+      widen(bytes, out);
+      return;
   }
 }
 

@@ -56,12 +56,17 @@ const TOKENIZER_CONFIG: Readonly<Record<string, unknown>> = Object.freeze({
   clean_up_tokenization_spaces: false,
 });
 
-/** The exporter wrote spaces for SentencePiece's U+2581, and put line breaks around the special tokens. */
+/**
+ * The exporter wrote spaces for SentencePiece's U+2581, put line breaks around the special tokens, and
+ * stored bytes as themselves or as `<0x0A>`.
+ */
 function pieceOf(id: number, stored: string): string {
   if (id === 0) return "<unk>";
   if (id === 1) return "<s>";
   if (id === 2) return "</s>";
-  if (id < FIRST_BYTE_ID + 256) return stored;
+  if (id < FIRST_BYTE_ID + 256) {
+    return `<0x${(id - FIRST_BYTE_ID).toString(16).toUpperCase().padStart(2, "0")}>`;
+  }
   return stored.replaceAll(" ", "\u2581");
 }
 

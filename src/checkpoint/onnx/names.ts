@@ -9,24 +9,24 @@
 /** The module a node belongs to; undefined when its name carries no scope. */
 export function moduleOf(nodeName: string): string | undefined {
   const scopes = nodeName.split("/").filter((part) => part !== "");
-  if (scopes.length < 2) return undefined;
-  const module = scopes
-    .slice(0, -1)
-    .join(".")
-    .replace(/^(model\.layers\.\d+)\.attn\b/, "$1.self_attn")
-    .replace(/^model\.layers\.\d+\.final_norm_layernorm$/, "model.norm")
-    .replace(/\.layernorm$/, "");
-  // Tables of rotary angles are computed from the config, never loaded.
-  return /(^|\.)rotary_emb/.test(module) ? undefined : module;
+  return scopes.length < 2 ? undefined : canonical(scopes.slice(0, -1).join("."));
 }
 
 /** The module of an initializer that kept its parameter's name, whatever quantizers appended. */
 export function moduleOfInitializer(name: string): string | undefined {
-  const match =
-    /^((?:model|lm_head)\b.*?)(?:\.(?:MatMul|Add))?\.(?:weight|bias|qweight)(?:_[A-Za-z0-9_]*)?$/.exec(name);
-  return match === null
-    ? undefined
-    : moduleOf(`/${match[1].replaceAll(".", "/")}/weight`.replace(/\/(\d+)\//, ".$1/"));
+  const match = /^((?:model|lm_head)\b.*?)(?:\.(?:MatMul|Add))?\.(?:weight|bias|qweight)(?:_\w*)?$/.exec(
+    name,
+  );
+  return match === null ? undefined : canonical(match[1]);
+}
+
+function canonical(module: string): string | undefined {
+  // Tables of rotary angles are computed from the config, never loaded.
+  if (/(^|\.)rotary_emb/.test(module)) return undefined;
+  return module
+    .replace(/^(model\.layers\.\d+)\.attn\b/, "$1.self_attn")
+    .replace(/^model\.layers\.\d+\.final_norm_layernorm$/, "model.norm")
+    .replace(/\.layernorm$/, "");
 }
 
 export function isNorm(module: string): boolean {
