@@ -1,0 +1,22 @@
+/**
+ * From a scheme to its quantizer.
+ *
+ * @module
+ */
+import { UnsupportedError } from "../errors.ts";
+import { nuqQuantizer } from "./nuq.ts";
+import type { Quantizer } from "./quantizer.ts";
+import type { Family, Scheme } from "./scheme.ts";
+import { uniformQuantizer } from "./uniform.ts";
+
+const makers: Partial<Readonly<Record<Family, (scheme: Scheme) => Quantizer>>> = {
+  uniform: uniformQuantizer,
+  nuq: nuqQuantizer,
+};
+
+/** The quantizer of a scheme. Throws an UnsupportedError for a float scheme, which has none. */
+export function quantizerFor(scheme: Scheme): Quantizer {
+  const make = makers[scheme.family];
+  if (!make) throw new UnsupportedError(`${scheme.name} does not quantize; name a scheme such as nuq-4`);
+  return make(scheme);
+}

@@ -1,0 +1,136 @@
+/**
+ * Scalar quantizers: every weight by itself becomes the nearest of 2^bits levels.
+ *
+ * @module
+ */
+import { packCodes, packedRowBytes, unpackCodes } from "./packing.ts";
+import {
+  type EncodeOptions,
+  encodeMatrix,
+  type QuantizedMatrix,
+  type Quantizer,
+  rootMeanSquare,
+} from "./quantizer.ts";
+import type { Scheme } from "./scheme.ts";
+
+/** Values are bucketed this finely, so that the nearest level takes one look-up and mostly one comparison. */
+const buckets = 4096;
+
+/**
+ * Scales tried for a row, as factors of the best one for a Gaussian of the row's mean square: heavy-tailed rows
+ * want larger ones, short rows any. Each is then refitted by least squares.
+ */
+const scaleFactors = [0.85, 0.95, 1, 1.05, 1.15, 1.3, 1.5];
+
+export class ScalarQuantizer implements Quantizer {
+  readonly scheme: Scheme;
+  readonly blockColumns = 1;
+  readonly blockRows = 1;
+  /** The 2^bits levels, ascending. */
+  readonly levels: Float32Array;
+  /** thresholds[c]: from here on the next level is nearer than level c. */
+  readonly #thresholds: Float32Array;
+  /** The code of each bucket's lower edge. */
+  readonly #firstCode: Uint8Array;
+  readonly #bucketsPerUnit: number;
+  /** Standard deviation, in units of the levels, of the Gaussian the levels are best for. */
+  readonly #deviation: number;
+
+  constructor(scheme: Scheme, levels: Float32Array, deviation: number) {
+    const last = levels.length - 1;
+    this.scheme = scheme;
+    this.levels = levels;
+    this.#deviation = deviation;
+    this.#thresholds = Float32Array.from(levels, (level, c) =>
+      c < last ? (level + levels[c + 1]) / 2 : Infinity,
+    );
+    this.#bucketsPerUnit = buckets / (2 * levels[last]);
+    this.#firstCode = new Uint8Array(buckets);
+    for (let bucket = 0, code = 0; bucket < buckets; bucket++) {
+      // Half a bucket below its edge: rounding never starts the search too high.
+      const edge = (bucket - 0.5) / this.#bucketsPerUnit - levels[last];
+      while (edge > this.#thresholds[code]) code++;
+      this.#firstCode[bucket] = code;
+    }
+  }
+
+  codesByteLength(rows: number, columns: number): number {
+    return rows * packedRowBytes(columns, this.scheme.bits);
+  }
+
+  /** Of several scales, each refitted to the codes it gives, the one with the least squared error. */
+  scaleOf(row: Float32Array): number {
+    const start = rootMeanSquare(row) / this.#deviation;
+    if (!(start > 0)) return 1;
+    const codes = new Uint8Array(row.length);
+    let best = start;
+    let mostExplained = -1;
+    for (const factor of scaleFactors) {
+      this.#round(row, 1 / (start * factor), codes);
+      let product = 0;
+      let power = 0;
+      for (let i = 0; i < row.length; i++) {
+        const level = this.levels[codes[i]];
+        product += row[i] * level;
+        power += level * level;
+      }
+      // |w|^2 - <w, q>^2 / |q|^2 is the error left by the scale <w, q> / |q|^2.
+      const explained = (product * product) / power;
+      if (explained > mostExplained) {
+        mostExplained = explained;
+        best = product / power;
+      }
+    }
+    return best;
+  }
+
+  encodeColumns(
+    values: Float32Array,
+    rows: number,
+    column: number,
+    width: number,
+    codes: Uint8Array,
+    columns: number,
+  ): void {
+    const { bits } = this.scheme;
+    const rowBytes = packedRowBytes(columns, bits);
+    const rowCodes = new Uint8Array(width);
+    for (let row = 0; row < rows; row++) {
+      const block = values.subarray(row * width, (row + 1) * width);
+      this.#round(block, 1, rowCodes);
+      for (let i = 0; i < width; i++) block[i] = this.levels[rowCodes[i]];
+      packCodes(rowCodes, bits, codes, row * rowBytes, column * bits);
+    }
+  }
+
+  encode(weights: Float32Array, rows: number, columns: number, options?: EncodeOptions): QuantizedMatrix {
+    return encodeMatrix(this, weights, rows, columns, options);
+  }
+
+  decode(matrix: QuantizedMatrix, start = 0, end: number = matrix.rows): Float32Array {
+    const { columns, codes, scales } = matrix;
+    const rowBytes = packedRowBytes(columns, this.scheme.bits);
+    const rowCodes = new Uint8Array(columns);
+    const values = new Float32Array((end - start) * columns);
+    for (let row = start; row < end; row++) {
+      unpackCodes(codes, this.scheme.bits, rowCodes, row * rowBytes);
+      const to = (row - start) * columns;
+      for (let i = 0; i < columns; i++) values[to + i] = scales[row] * this.levels[rowCodes[i]];
+    }
+    return values;
+  }
+
+  /** codes[i] <- the level nearest to values[i] * factor. */
+  #round(values: Float32Array, factor: number, codes: Uint8Array): void {
+    const thresholds = this.#thresholds;
+    const firstCode = this.#firstCode;
+    const slope = this.#bucketsPerUnit;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i] * factor;
+      const place = value * slope + buckets / 2;
+      let code = firstCode[place < 0 ? 0 : place >= buckets ? buckets - 1 : place | 0];
+      while (value > thresholds[code]) code++;
+      codes[i] = code;
+    }
+  }
+}
