@@ -47,6 +47,8 @@ export interface Backend {
   readonly bytesAllocated: number;
   /** Zero-filled memory. Throws a HalftoneError when the device has no more. */
   allocate(byteLength: number): Slot;
+  /** As {@link allocate}, contents unspecified: memory never written may cost nothing. */
+  reserve(byteLength: number): Slot;
   free(slot: Slot): void;
   upload(slot: Slot, data: ArrayBufferView, byteOffset?: number): void;
   /** Copies float32 values out, after everything submitted before has run. */

@@ -8,7 +8,9 @@ export interface Slot {
 /** A part of a slot, for operations on some of its rows. */
 export function slotPart(slot: Slot, byteOffset: number, byteLength: number): Slot {
   if (byteOffset < 0 || byteOffset + byteLength > slot.byteLength) {
-    throw new RangeError(`part [${byteOffset}, ${byteOffset + byteLength}) leaves a slot of ${slot.byteLength} bytes`);
+    throw new RangeError(
+      `part [${byteOffset}, ${byteOffset + byteLength}) leaves a slot of ${slot.byteLength} bytes`,
+    );
   }
   return { place: slot.place + byteOffset, byteLength };
 }

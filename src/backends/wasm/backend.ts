@@ -1,0 +1,267 @@
+/**
+ * The CPU backend: AssemblyScript kernels over one shared memory, run by the calling thread and,
+ * where the host has them, by persistent workers that spin a bounded while between tokens.
+ *
+ * @module
+ */
+import { HalftoneError, UnsupportedError } from "../../errors.ts";
+import { Arena } from "../arena.ts";
+import type { Backend, LinearWeights, Program } from "../backend.ts";
+import type { LinearHandle, Operation, OperationName } from "../operation.ts";
+import type { Slot } from "../slot.ts";
+import { encodeProgram, type Instruction } from "./instruction.ts";
+import { compileKernels, type Kernels, type SimdLevel } from "./module.ts";
+import * as control from "./opcodes.ts";
+import { Scratch } from "./scratch.ts";
+import type { SpawnWorker } from "./workers.ts";
+
+const PAGE = 65536;
+const MAX_PAGES = 65536;
+
+/** What a lowering may use: memory of the device, and scratch of the program being recorded. */
+export interface LoweringContext {
+  readonly device: WasmDevice;
+  readonly scratch: Scratch;
+}
+
+/** How each operation becomes instructions; `ops/wasm.ts` holds the table. */
+export type Lowerings = {
+  readonly [K in OperationName]: (
+    operation: Extract<Operation, { op: K }>,
+    context: LoweringContext,
+  ) => Instruction[];
+};
+
+/** How weights are brought into memory; `ops/linear/` decides the packing. */
+export interface LinearLoader {
+  load(weights: LinearWeights, device: WasmDevice): Promise<LinearHandle>;
+  free(handle: LinearHandle, device: WasmDevice): void;
+}
+
+export interface WasmOptions {
+  /** Threads that compute, the caller's included. Default 1. */
+  readonly threads?: number;
+  /** Needed for more than one thread. */
+  readonly spawn?: SpawnWorker;
+  /** Forces a build of the kernels, for tests and comparisons. */
+  readonly simd?: SimdLevel;
+}
+
+/** Memory and kernels, without knowledge of operations. */
+export class WasmDevice {
+  readonly kernels: Kernels;
+  readonly memory: WebAssembly.Memory;
+  readonly threads: number;
+  readonly simd: SimdLevel;
+  readonly #arena: Arena;
+  /** Things uploaded once and shared, such as the signs of a rotation. */
+  readonly #shared = new Map<string, Slot>();
+
+  constructor(kernels: Kernels, memory: WebAssembly.Memory, threads: number, simd: SimdLevel) {
+    this.kernels = kernels;
+    this.memory = memory;
+    this.threads = threads;
+    this.simd = simd;
+    this.#arena = new Arena(kernels.heapBase(), (end) => {
+      const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
+      if (missing <= 0) return true;
+      try {
+        memory.grow(Math.min(Math.max(missing, 256), MAX_PAGES - memory.buffer.byteLength / PAGE));
+      } catch {
+        return false;
+      }
+      return memory.buffer.byteLength >= end;
+    });
+  }
+
+  get bytesAllocated(): number {
+    return this.#arena.bytesAllocated;
+  }
+
+  /** Zero-filled. */
+  allocate(byteLength: number): Slot {
+    const place = this.#arena.allocate(byteLength);
+    const slot = { place, byteLength };
+    this.bytes(slot).fill(0);
+    return slot;
+  }
+
+  /** Not zero-filled: pages never written stay out of the resident set. */
+  reserve(byteLength: number): Slot {
+    return { place: this.#arena.allocate(byteLength), byteLength };
+  }
+
+  free(slot: Slot): void {
+    this.#arena.free(slot.place);
+  }
+
+  bytes(slot: Slot): Uint8Array<ArrayBufferLike> {
+    return new Uint8Array(this.memory.buffer, slot.place, slot.byteLength);
+  }
+
+  store(data: ArrayBufferView): Slot {
+    const slot = this.reserve(data.byteLength);
+    this.bytes(slot).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    return slot;
+  }
+
+  /** Uploads `make()` once under a name. */
+  shared(name: string, make: () => ArrayBufferView): Slot {
+    const slot = this.#shared.get(name) ?? this.store(make());
+    this.#shared.set(name, slot);
+    return slot;
+  }
+}
+
+export class WasmBackend implements Backend {
+  readonly name = "wasm";
+  readonly device: WasmDevice;
+  readonly #workers: { terminate(): void }[];
+  readonly #lowerings: Lowerings;
+  readonly #loader: LinearLoader;
+  #disposed = false;
+
+  private constructor(
+    device: WasmDevice,
+    workers: { terminate(): void }[],
+    lowerings: Lowerings,
+    loader: LinearLoader,
+  ) {
+    this.device = device;
+    this.#workers = workers;
+    this.#lowerings = lowerings;
+    this.#loader = loader;
+  }
+
+  /** Starts the backend and its threads. */
+  static async open(
+    lowerings: Lowerings,
+    loader: LinearLoader,
+    options: WasmOptions = {},
+  ): Promise<WasmBackend> {
+    const threads = options.spawn ? Math.max(1, options.threads ?? 1) : 1;
+    const { module, simd } = await compileKernels(options.simd);
+    const memory = sharedMemory();
+    const env = {
+      memory,
+      abort: () => {
+        throw new HalftoneError("a kernel aborted; this is a defect of Halftone");
+      },
+    };
+    const { exports } = await WebAssembly.instantiate(module, { env });
+    const view = new Int32Array(memory.buffer);
+    view[control.THREADS >> 2] = threads;
+    // A browser's main thread may not sleep, it has to spin.
+    view[control.MAY_WAIT >> 2] = typeof document === "undefined" ? 1 : 0;
+    const spawn = options.spawn;
+    const workers = await Promise.all(
+      Array.from({ length: threads - 1 }, (_, i) => spawn!({ module, memory, thread: i + 1 })),
+    );
+    const device = new WasmDevice(exports as unknown as Kernels, memory, threads, simd);
+    return new WasmBackend(device, workers, lowerings, loader);
+  }
+
+  get threads(): number {
+    return this.device.threads;
+  }
+
+  get bytesAllocated(): number {
+    return this.device.bytesAllocated;
+  }
+
+  allocate(byteLength: number): Slot {
+    return this.device.allocate(byteLength);
+  }
+
+  reserve(byteLength: number): Slot {
+    return this.device.reserve(byteLength);
+  }
+
+  free(slot: Slot): void {
+    this.device.free(slot);
+  }
+
+  upload(slot: Slot, data: ArrayBufferView, byteOffset = 0): void {
+    this.device.bytes(slot).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), byteOffset);
+  }
+
+  async readFloats(slot: Slot, count: number): Promise<Float32Array> {
+    return new Float32Array(this.device.memory.buffer, slot.place, count).slice();
+  }
+
+  loadLinear(weights: LinearWeights): Promise<LinearHandle> {
+    return this.#loader.load(weights, this.device);
+  }
+
+  freeLinear(handle: LinearHandle): void {
+    this.#loader.free(handle, this.device);
+  }
+
+  record(operations: readonly Operation[]): Program {
+    const scratch = new Scratch(this.threads);
+    const context = { device: this.device, scratch };
+    return this.recordInstructions(
+      operations.flatMap((operation) => this.#lower(operation, context)),
+      scratch,
+      operations.length,
+    );
+  }
+
+  /** For benchmarks of single kernels: instructions as they are. */
+  recordInstructions(
+    instructions: readonly Instruction[],
+    scratch: Scratch,
+    operations: number,
+  ): WasmProgram {
+    const places = scratch.place((byteLength) => this.device.reserve(byteLength).place);
+    const words = this.device.store(encodeProgram(instructions));
+    const owned = [words.place, ...places];
+    return {
+      operations,
+      address: words.place,
+      free: () => owned.forEach((place) => this.device.free({ place, byteLength: 0 })),
+    };
+  }
+
+  async run(program: Program): Promise<void> {
+    this.runNow(program);
+  }
+
+  /** Synchronous twin of {@link run}. */
+  runNow(program: Program): void {
+    if (this.#disposed) throw new HalftoneError("this backend was disposed; load the model again");
+    this.device.kernels.run((program as WasmProgram).address);
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    for (const worker of this.#workers) worker.terminate();
+  }
+
+  #lower<K extends OperationName>(
+    operation: Extract<Operation, { op: K }>,
+    context: LoweringContext,
+  ): Instruction[] {
+    const lower = this.#lowerings[operation.op] as (
+      operation: Operation,
+      context: LoweringContext,
+    ) => Instruction[];
+    return lower(operation, context);
+  }
+}
+
+interface WasmProgram extends Program {
+  readonly address: number;
+}
+
+function sharedMemory(): WebAssembly.Memory {
+  try {
+    return new WebAssembly.Memory({ initial: 16, maximum: MAX_PAGES, shared: true });
+  } catch (cause) {
+    throw new UnsupportedError(
+      "this engine gives no shared WebAssembly memory; raise its address-space limit or use a current browser",
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,50 @@
+import { NO_BARRIER } from "./opcodes.ts";
+
+/** A value known when the program is complete, such as the address of its scratch memory. */
+export interface Deferred {
+  readonly resolve: () => number;
+}
+
+export interface FloatArgument {
+  readonly float: number;
+}
+
+/** Passed to the kernel as the bits of a 32-bit float. */
+export function float(value: number): FloatArgument {
+  return { float: value };
+}
+
+/** One call of a kernel. */
+export interface Instruction {
+  readonly code: number;
+  readonly args: readonly (number | FloatArgument | Deferred)[];
+  /**
+   * Set when token t's row is computed by one thread from that token's row alone. Between two such
+   * instructions over the same number of rows nobody has to wait.
+   */
+  readonly tokenRows?: number;
+  /** The next instruction reads nothing that this one writes. */
+  readonly independent?: boolean;
+}
+
+/** The program as words: code, length in words, flags, arguments; a zero ends it. */
+export function encodeProgram(instructions: readonly Instruction[]): Uint32Array {
+  const words: number[] = [];
+  const bits = new DataView(new ArrayBuffer(4));
+  instructions.forEach((instruction, i) => {
+    const next = instructions[i + 1];
+    const sameRows =
+      next !== undefined && next.tokenRows !== undefined && instruction.tokenRows === next.tokenRows;
+    const free = next !== undefined && (sameRows || instruction.independent === true);
+    words.push(instruction.code, 3 + instruction.args.length, free ? NO_BARRIER : 0);
+    for (const arg of instruction.args) {
+      if (typeof arg === "number") words.push(arg);
+      else if ("float" in arg) {
+        bits.setFloat32(0, arg.float);
+        words.push(bits.getUint32(0));
+      } else words.push(arg.resolve());
+    }
+  });
+  words.push(0);
+  return Uint32Array.from(words, (word) => word >>> 0);
+}

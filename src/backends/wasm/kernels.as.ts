@@ -1,0 +1,106 @@
+// The module that every thread instantiates over one shared memory: an interpreter of recorded
+// programs, whose instructions call the kernels of `ops/`.
+
+import { add, addBias } from "../../ops/add/wasm.as";
+import { attention } from "../../ops/attention/wasm.as";
+import { embed } from "../../ops/embed/wasm.as";
+import { gate } from "../../ops/gate/wasm.as";
+import { linearDecoded, linearTilesFloat } from "../../ops/linear/decoded.as";
+import { linearF16, linearF32 } from "../../ops/linear/float.as";
+import { linearByteInt8, linearNibbleInt8, quantize } from "../../ops/linear/int8.as";
+import { rotate } from "../../ops/linear/rotate.as";
+import { rmsNorm } from "../../ops/rmsNorm/wasm.as";
+import { ropeStore } from "../../ops/ropeStore/wasm.as";
+import { softcap } from "../../ops/softcap/wasm.as";
+import * as op from "./opcodes";
+import { barrier, waitWhile } from "./parallel.as";
+
+export { narrowToHalf, packBytes, packNibbles } from "../../ops/linear/pack.as";
+
+/** Between tokens a worker spins this often before it sleeps; waking one costs about 40 microseconds. */
+const IDLE_SPINS = 100000;
+
+/** First free byte after the module's static data. */
+export function heapBase(): usize {
+  return __heap_base;
+}
+
+function execute(program: usize, t: i32, n: i32): void {
+  let at = program;
+  for (;;) {
+    const code = load<i32>(at);
+    if (code == op.END) return;
+    const args = at + 12;
+    if (code == op.RMS_NORM) rmsNorm(args, t, n);
+    else if (code == op.LINEAR_NIBBLE_INT8) linearNibbleInt8(args, t, n);
+    else if (code == op.LINEAR_BYTE_INT8) linearByteInt8(args, t, n);
+    else if (code == op.LINEAR_F32) linearF32(args, t, n);
+    else if (code == op.LINEAR_F16) linearF16(args, t, n);
+    else if (code == op.LINEAR_DECODED) linearDecoded(args, t, n);
+    else if (code == op.LINEAR_TILES_FLOAT) linearTilesFloat(args, t, n);
+    else if (code == op.ROTATE) rotate(args, t, n);
+    else if (code == op.QUANTIZE) quantize(args, t, n);
+    else if (code == op.ROPE_STORE) ropeStore(args, t, n);
+    else if (code == op.ATTENTION) attention(args, t, n);
+    else if (code == op.GATE) gate(args, t, n);
+    else if (code == op.ADD) add(args, t, n);
+    else if (code == op.ADD_BIAS) addBias(args, t, n);
+    else if (code == op.EMBED) embed(args, t, n);
+    else if (code == op.SOFTCAP) softcap(args, t, n);
+    else if (code == op.READ_STREAM) readStream(args, t, n);
+    else unreachable();
+    if (n > 1 && !(load<i32>(at, 8) & op.NO_BARRIER)) barrier(n);
+    at += (<usize>load<i32>(at, 4)) << 2;
+  }
+}
+
+/** Runs a program with all threads; the caller is thread 0. */
+export function run(program: usize): void {
+  const n = load<i32>(op.THREADS);
+  if (n > 1) {
+    store<u32>(op.PROGRAM, <u32>program);
+    atomic.add<i32>(op.GENERATION, 1);
+    if (atomic.load<i32>(op.SLEEPERS)) atomic.notify(op.GENERATION, n);
+  }
+  execute(program, 0, n);
+}
+
+/** Life of a worker thread: waits for the next generation, runs its share, until the program is 0. */
+export function work(t: i32): void {
+  let generation = 0;
+  for (;;) {
+    let spins = IDLE_SPINS;
+    while (spins-- > 0 && atomic.load<i32>(op.GENERATION) == generation) {}
+    if (atomic.load<i32>(op.GENERATION) == generation) {
+      atomic.add<i32>(op.SLEEPERS, 1);
+      waitWhile(op.GENERATION, generation);
+      atomic.sub<i32>(op.SLEEPERS, 1);
+    }
+    generation++;
+    const program = <usize>load<u32>(op.PROGRAM);
+    if (!program) return;
+    execute(program, t, load<i32>(op.THREADS));
+  }
+}
+
+/** args: address, bytes, result. Reads memory as fast as the machine can: the bound that products are measured against. */
+function readStream(args: usize, t: i32, n: i32): void {
+  const bytes = load<i32>(args, 4) >>> 8;
+  const share = bytes / n;
+  let at = <usize>load<u32>(args) + <usize>(share * t) * 256;
+  const end = at + <usize>share * 256;
+  let a = i32x4.splat(0),
+    b = a,
+    c = a,
+    d = a;
+  while (at < end) {
+    for (let i: usize = 0; i < 256; i += 64) {
+      a = v128.or(a, v128.load(at + i));
+      b = v128.or(b, v128.load(at + i, 16));
+      c = v128.or(c, v128.load(at + i, 32));
+      d = v128.or(d, v128.load(at + i, 48));
+    }
+    at += 256;
+  }
+  v128.store(<usize>load<u32>(args, 8) + ((<usize>t) << 4), v128.or(v128.or(a, b), v128.or(c, d)));
+}

@@ -1,0 +1,33 @@
+// Read by TypeScript and by AssemblyScript alike.
+
+/** Numbers of the kernels in a program's instructions. */
+export const END = 0;
+export const EMBED = 1;
+export const RMS_NORM = 2;
+export const ROPE_STORE = 3;
+export const ATTENTION = 4;
+export const GATE = 5;
+export const ADD = 6;
+export const SOFTCAP = 7;
+export const LINEAR_F32 = 8;
+export const LINEAR_F16 = 9;
+export const ROTATE = 10;
+export const QUANTIZE = 11;
+export const LINEAR_NIBBLE_INT8 = 12;
+export const LINEAR_BYTE_INT8 = 13;
+export const ADD_BIAS = 14;
+export const LINEAR_DECODED = 15;
+export const READ_STREAM = 16;
+export const LINEAR_TILES_FLOAT = 17;
+
+/** Set in an instruction's flags word when the next one may start before all threads are done with this. */
+export const NO_BARRIER = 1;
+
+/** Addresses of the control words, each on a cache line of its own. */
+export const GENERATION = 64;
+export const PROGRAM = 128;
+export const THREADS = 192;
+export const BARRIER_COUNT = 256;
+export const BARRIER_PHASE = 320;
+export const SLEEPERS = 384;
+export const MAY_WAIT = 448;

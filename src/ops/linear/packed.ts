@@ -1,0 +1,23 @@
+import type { LinearHandle } from "../../backends/operation.ts";
+import type { Slot } from "../../backends/slot.ts";
+import type { Rotation } from "../../quantizers/hadamard/rotation.ts";
+
+/** Numbers shared with tiles.as.ts. */
+export const packings = { float: 0, half: 1, nibbleTiles: 2, byteTiles: 3, table: 4 } as const;
+export type Packing = keyof typeof packings;
+
+/** Weights in the memory of the wasm backend. */
+export interface PackedLinear extends LinearHandle {
+  readonly packing: Packing;
+  readonly data: Slot;
+  /** float32 [rows], unless the weights are float. */
+  readonly scales?: Slot;
+  /** What codes stand for: bytes (level + 64) for nibble tiles, floats for tables. */
+  readonly codebook?: Slot;
+  /** Columns in memory, a multiple of 8. */
+  readonly padded: number;
+  /** Of tables: bits of a code and values it stands for. */
+  readonly bits: number;
+  readonly dimension: number;
+  readonly rotation?: Rotation;
+}

@@ -1,0 +1,165 @@
+/**
+ * The reference backend: the plainest TypeScript for every operation, the oracle of all others.
+ * Quantized weights are decoded to float32 when loaded; activations are never rounded.
+ *
+ * @module
+ */
+
+import { Arena } from "../backends/arena.ts";
+import type { Backend, LinearWeights, Program } from "../backends/backend.ts";
+import type { LinearHandle, Linear as LinearOperation, Operation } from "../backends/operation.ts";
+import type { Slot } from "../backends/slot.ts";
+import type { Rotation } from "../quantizers/hadamard/rotation.ts";
+import { quantizerFor } from "../quantizers/registry.ts";
+import { parseScheme } from "../quantizers/scheme.ts";
+import { add } from "./add/reference.ts";
+import { attention } from "./attention/reference.ts";
+import { embed } from "./embed/reference.ts";
+import { gate } from "./gate/reference.ts";
+import { linear } from "./linear/reference.ts";
+import { rmsNorm } from "./rmsNorm/reference.ts";
+import { ropeStore } from "./ropeStore/reference.ts";
+import { softcap } from "./softcap/reference.ts";
+
+const LIMIT = 2 ** 32;
+
+interface ReferenceLinear extends LinearHandle {
+  /** Decoded, in the basis of the codes. */
+  readonly values: Float32Array;
+  readonly rotation?: Rotation;
+}
+
+export class ReferenceBackend implements Backend {
+  readonly name = "reference";
+  readonly threads = 1;
+  #memory = new ArrayBuffer(1 << 20, { maxByteLength: LIMIT });
+  readonly #arena = new Arena(64, (end) => {
+    if (end > LIMIT) return false;
+    if (end > this.#memory.byteLength) this.#memory.resize(Math.min(LIMIT, end + (1 << 20)));
+    return true;
+  });
+
+  get bytesAllocated(): number {
+    return this.#arena.bytesAllocated;
+  }
+
+  allocate(byteLength: number): Slot {
+    const slot = this.reserve(byteLength);
+    new Uint8Array(this.#memory, slot.place, byteLength).fill(0);
+    return slot;
+  }
+
+  reserve(byteLength: number): Slot {
+    return { place: this.#arena.allocate(byteLength), byteLength };
+  }
+
+  free(slot: Slot): void {
+    this.#arena.free(slot.place);
+  }
+
+  upload(slot: Slot, data: ArrayBufferView, byteOffset = 0): void {
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    new Uint8Array(this.#memory, slot.place, slot.byteLength).set(bytes, byteOffset);
+  }
+
+  async readFloats(slot: Slot, count: number): Promise<Float32Array> {
+    return this.#floats(slot, count).slice();
+  }
+
+  async loadLinear(weights: LinearWeights): Promise<LinearHandle> {
+    const { scheme, rows, columns } = weights;
+    if ("readRows" in weights) {
+      const values = new Float32Array(rows * columns);
+      const step = Math.max(1, Math.floor((1 << 20) / columns));
+      for (let start = 0; start < rows; start += step) {
+        values.set(await weights.readRows(start, Math.min(rows, start + step)), start * columns);
+      }
+      return { scheme, rows, columns, byteLength: values.byteLength, values } as ReferenceLinear;
+    }
+    const values = quantizerFor(parseScheme(scheme)).decode(weights);
+    const { rotation } = weights;
+    return { scheme, rows, columns, byteLength: values.byteLength, values, rotation } as ReferenceLinear;
+  }
+
+  freeLinear(): void {}
+
+  record(operations: readonly Operation[]): Program {
+    const program = { operations: operations.length, list: [...operations], free() {} };
+    return program;
+  }
+
+  async run(program: Program): Promise<void> {
+    for (const operation of (program as Program & { list: Operation[] }).list) this.#execute(operation);
+  }
+
+  dispose(): void {}
+
+  #floats(slot: Slot, count = Math.floor(slot.byteLength / 4)): Float32Array {
+    return new Float32Array(this.#memory, slot.place, count);
+  }
+
+  #integers(slot: Slot): Int32Array {
+    return new Int32Array(this.#memory, slot.place, slot.byteLength / 4);
+  }
+
+  #execute(op: Operation): void {
+    const floats = (slot: Slot) => this.#floats(slot);
+    switch (op.op) {
+      case "embed": {
+        const { values, columns, rotation } = op.table as ReferenceLinear;
+        const out = this.#floats(op.out, op.rows * columns);
+        embed(values, this.#integers(op.ids), out, op.rows, columns, op.scale);
+        rotation?.inverse(out);
+        return;
+      }
+      case "rmsNorm": {
+        const other = op.add && floats(op.add);
+        return rmsNorm(
+          floats(op.input),
+          other,
+          floats(op.weight),
+          floats(op.out),
+          op.rows,
+          op.size,
+          op.epsilon,
+        );
+      }
+      case "linear":
+        return this.#linear(op);
+      case "ropeStore":
+        return ropeStore(
+          {
+            ...{ q: floats(op.q), k: floats(op.k), v: floats(op.v), rope: op.rope && floats(op.rope) },
+            ...{ keys: floats(op.cache.keys), values: floats(op.cache.values) },
+            ...{ positions: this.#integers(op.positions), sequences: this.#integers(op.sequences) },
+          },
+          { ...op, capacity: op.cache.capacity },
+        );
+      case "attention":
+        return attention(
+          {
+            ...{ q: floats(op.q), keys: floats(op.cache.keys), values: floats(op.cache.values) },
+            ...{ positions: this.#integers(op.positions), sequences: this.#integers(op.sequences) },
+            out: floats(op.out),
+          },
+          { ...op, capacity: op.cache.capacity },
+        );
+      case "gate":
+        return gate(floats(op.gate), floats(op.up), floats(op.out), op.rows * op.size, op.activation);
+      case "add":
+        return add(floats(op.input), floats(op.add), op.rows * op.size);
+      case "softcap":
+        return softcap(floats(op.input), op.rows * op.size, op.limit);
+    }
+  }
+
+  #linear({ input, weights, biases, outputs, rows }: LinearOperation): void {
+    weights.forEach((weight, i) => {
+      const { values, columns, rotation, rows: n } = weight as ReferenceLinear;
+      const x = this.#floats(input, rows * columns).slice();
+      rotation?.apply(x);
+      const bias = biases[i] && this.#floats(biases[i], n);
+      linear(x, values, bias, this.#floats(outputs[i], rows * n), rows, n, columns);
+    });
+  }
+}
