@@ -39,6 +39,8 @@ export const UNFINISHED = ".halftone.incomplete";
 export const NOTE = `${UNFINISHED}.json`;
 /** So many bytes in one attempt count as progress: failures are counted anew. */
 const PROGRESS_BYTES = 65_536;
+/** Bounds what an absurd size claim makes us plan. */
+const MAX_PARTS = 65_536;
 
 /** The server sends the whole file whatever range is asked for. */
 class RangesIgnored extends Error {}
@@ -94,7 +96,7 @@ async function isThere(blob: BlobRequest): Promise<boolean> {
 /** Brings the unfinished file to full length; true when an earlier process had begun it. */
 async function fill(client: HubClient, blob: BlobRequest): Promise<boolean> {
   const noted = await readParts(blob);
-  const partBytes = noted?.partBytes ?? blob.partBytes;
+  const partBytes = noted?.partBytes ?? Math.max(blob.partBytes, Math.ceil(blob.size / MAX_PARTS));
   const parts = noted?.parts ?? planParts(blob.size, partBytes);
   const found = receivedBytes(parts);
   const file = await client.system.open(blob.path + UNFINISHED);

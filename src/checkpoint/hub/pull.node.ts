@@ -92,17 +92,15 @@ async function pullParsed(id: ModelId, settings: HubSettings, options: HubOption
   const work: Work = { id, client, repository, listing, options };
   const paths = listing.files.map((file) => file.path);
   const selection = selectFiles(id.repository, paths, id.quant);
-  const shards = selection.index === undefined ? [] : await fetchIndex(work, selection.index);
-  const files = await Promise.all(
-    [...selection.files, ...shards].map((path) => completeFile(client, id, listing, path)),
-  );
   try {
-    await fetchFiles(work, files);
+    const shards = selection.index === undefined ? [] : await fetchIndex(work, selection.index);
+    const needed = [...selection.files, ...shards];
+    await fetchFiles(work, await Promise.all(needed.map((path) => completeFile(client, id, listing, path))));
     await writeRef(repository, id.revision, listing.commit);
+    return hubModel(id, repository, listing.commit, selection, shards);
   } catch (error) {
     throw diskError(error, formatModelId(id), repository.folder);
   }
-  return hubModel(id, repository, listing.commit, selection, shards);
 }
 
 async function fetchIndex(work: Work, path: string): Promise<string[]> {
@@ -127,8 +125,13 @@ async function fetchFiles(work: Work, files: readonly RemoteFile[]): Promise<voi
   const partBytes = options.partBytes ?? DEFAULT_PART_BYTES;
   const small = files.filter((file) => file.size <= partBytes);
   const fetchSmall = async () => {
-    for (let file = small.shift(); file !== undefined; file = small.shift())
-      await fetchFile(work, file, meter);
+    try {
+      for (let file = small.shift(); file !== undefined; file = small.shift())
+        await fetchFile(work, file, meter);
+    } catch (error) {
+      small.length = 0;
+      throw error;
+    }
   };
   const connections = options.connections ?? DEFAULT_CONNECTIONS;
   const results = await Promise.allSettled(Array.from({ length: connections }, fetchSmall));

@@ -7,6 +7,7 @@ import { CheckpointError } from "../../errors.ts";
 import { type Subject, subjectName, TransientFailure } from "./failure.ts";
 import { type HubClient, readBody, request, withRetries } from "./http.node.ts";
 import { isBlobName, isSize, type Listing, parseListing } from "./listing.ts";
+import { isCommit } from "./modelId.ts";
 
 /** A file with all that is needed to download it. */
 export interface RemoteFile {
@@ -39,7 +40,12 @@ export async function fetchListing(client: HubClient, subject: Subject): Promise
     const remedy = "check HF_ENDPOINT";
     throw new CheckpointError(subjectName(place), `${client.endpoint} answers no JSON`, { remedy, cause });
   }
-  return parseListing(json, subjectName(place));
+  const listing = parseListing(json, subjectName(place));
+  if (isCommit(revision) && listing.commit !== revision)
+    throw new CheckpointError(subjectName(place), `the server sends the commit ${listing.commit}`, {
+      remedy: "check HF_ENDPOINT",
+    });
+  return listing;
 }
 
 /** Size and checksum of a listed file, asking for them where the listing does not hold them. */

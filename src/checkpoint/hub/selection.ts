@@ -228,5 +228,5 @@ function baseName(path: string): string {
 
 function endsWithWord(stem: string, wanted: string): boolean {
   const name = baseName(stem).toUpperCase();
-  return name === wanted || (name.endsWith(wanted) && /[-._]/.test(name[name.length - wanted.length - 1]));
+  return name === wanted || (name.endsWith(wanted) && /[-.]/.test(name[name.length - wanted.length - 1]));
 }

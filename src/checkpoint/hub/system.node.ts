@@ -40,8 +40,9 @@ export const nodeSystem: HubSystem = {
   async freeBytes(folder) {
     for (let each = folder; ; each = dirname(each))
       try {
-        const { bavail, bsize } = await statfs(each);
-        return bavail * bsize;
+        const { bavail, blocks, bsize } = await statfs(each);
+        // Some network file systems say 0 blocks: they do not know.
+        return blocks === 0 ? undefined : bavail * bsize;
       } catch {
         if (each === dirname(each)) return undefined;
       }

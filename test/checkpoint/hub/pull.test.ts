@@ -272,6 +272,9 @@ describe("a server that misbehaves", () => {
     await expect(pull("a/b", hub.options)).rejects.toThrow(/announced with 50000 bytes but has 300000/);
     claim(Number.MAX_SAFE_INTEGER);
     await expect(pull("a/b", hub.options)).rejects.toThrow(/free some space/);
+    const system = { ...hub.options.system, freeBytes: async () => undefined };
+    claim(2 ** 40);
+    await expect(pull("a/b", { ...hub.options, system })).rejects.toThrow(/bytes but has 300000/);
   });
 
   it("sends names that would leave the folder", async () => {
@@ -282,6 +285,8 @@ describe("a server that misbehaves", () => {
     }
     hub.listing = ({ siblings }) => ({ sha: "../../../evil", siblings });
     await expect(pull("a/b", hub.options)).rejects.toThrow(/no commit/);
+    hub.listing = (listing) => listing;
+    await expect(pull(`a/b@${COMMIT.replace("0", "f")}`, hub.options)).rejects.toThrow(/sends the commit/);
     hub.listing = () => "what?";
     await expect(pull("a/b", hub.options)).rejects.toThrow(/no JSON object/);
     expect(existsSync(join(hub.home, "hub"))).toBe(false);
