@@ -5,8 +5,8 @@ export interface PairTable {
 }
 
 /**
- * A hash table from pairs of token ids to ranks, in flat arrays: 150,000 merges take 6 MB
- * where a Map keyed by strings takes tens. Of a pair listed twice the first rank counts.
+ * A hash table from pairs of token ids to ranks, in flat arrays: 150,000 merges take 4 MB
+ * where a Map keyed by strings takes 32. Of a pair listed twice the first rank counts.
  */
 export function createPairTable(lefts: Int32Array, rights: Int32Array): PairTable {
   const capacity = 1 << Math.ceil(Math.log2(Math.max(2, lefts.length * 2)));
