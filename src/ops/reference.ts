@@ -110,24 +110,17 @@ export class ReferenceBackend implements Backend {
         const out = this.#floats(op.out, op.rows * columns);
         embed(values, this.#integers(op.ids), out, op.rows, columns, op.scale);
         rotation?.inverse(out);
-        return;
+        break;
       }
       case "rmsNorm": {
         const other = op.add && floats(op.add);
-        return rmsNorm(
-          floats(op.input),
-          other,
-          floats(op.weight),
-          floats(op.out),
-          op.rows,
-          op.size,
-          op.epsilon,
-        );
+        rmsNorm(floats(op.input), other, floats(op.weight), floats(op.out), op.rows, op.size, op.epsilon);
       }
       case "linear":
-        return this.#linear(op);
+        this.#linear(op);
+        break;
       case "ropeStore":
-        return ropeStore(
+        ropeStore(
           {
             ...{ q: floats(op.q), k: floats(op.k), v: floats(op.v), rope: op.rope && floats(op.rope) },
             ...{ keys: floats(op.cache.keys), values: floats(op.cache.values) },
@@ -136,7 +129,7 @@ export class ReferenceBackend implements Backend {
           { ...op, capacity: op.cache.capacity },
         );
       case "attention":
-        return attention(
+        attention(
           {
             ...{ q: floats(op.q), keys: floats(op.cache.keys), values: floats(op.cache.values) },
             ...{ positions: this.#integers(op.positions), sequences: this.#integers(op.sequences) },
@@ -145,11 +138,11 @@ export class ReferenceBackend implements Backend {
           { ...op, capacity: op.cache.capacity },
         );
       case "gate":
-        return gate(floats(op.gate), floats(op.up), floats(op.out), op.rows * op.size, op.activation);
+        gate(floats(op.gate), floats(op.up), floats(op.out), op.rows * op.size, op.activation);
       case "add":
-        return add(floats(op.input), floats(op.add), op.rows * op.size);
+        add(floats(op.input), floats(op.add), op.rows * op.size);
       case "softcap":
-        return softcap(floats(op.input), op.rows * op.size, op.limit);
+        softcap(floats(op.input), op.rows * op.size, op.limit);
     }
   }
 

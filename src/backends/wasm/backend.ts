@@ -219,7 +219,9 @@ export class WasmBackend implements Backend {
     return {
       operations,
       address: words.place,
-      free: () => owned.forEach((place) => this.device.free({ place, byteLength: 0 })),
+      free: () => {
+        for (const place of owned) this.device.free({ place, byteLength: 0 });
+      },
     };
   }
 
