@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint } from "./checkpoint.ts";
+import { openGguf } from "./gguf/open.ts";
 import type { FileSet } from "./huggingface/fileSet.ts";
 import { openHuggingFace } from "./huggingface/folder.ts";
 import { readJsonObject } from "./json.ts";
@@ -37,8 +38,9 @@ async function openFolder(folder: string): Promise<Checkpoint> {
   const files = folderFiles(folder);
   const names = await files.list();
   if (names.includes(SINGLE_FILE) || names.includes(INDEX_FILE)) return openHuggingFace(files);
-  const onnx = preferred(await files.list("onnx")) ?? preferred(names);
-  if (onnx !== undefined) return openOnnx(files, names.includes(onnx) ? onnx : `onnx/${onnx}`);
+  const exported = preferred(await files.list("onnx"));
+  const onnx = exported === undefined ? preferred(names) : `onnx/${exported}`;
+  if (onnx !== undefined) return openOnnx(files, onnx);
   const gguf = names.find((name) => /\.gguf$/.test(name) && !/-0*(?!1-)\d+-of-\d+\.gguf$/.test(name));
   if (gguf !== undefined) return openModelFile(join(folder, gguf));
   return openHuggingFace(files);
@@ -47,10 +49,11 @@ async function openFolder(folder: string): Promise<Checkpoint> {
 async function openModelFile(path: string): Promise<Checkpoint> {
   const name = basename(path);
   const folder = folderFiles(dirname(path));
-  if (name.endsWith(".safetensors.index.json")) return openHuggingFace(renamed(folder, INDEX_FILE, name));
-  if (name.endsWith(".safetensors")) return openHuggingFace(renamed(folder, SINGLE_FILE, name));
+  if (name.endsWith(".safetensors.index.json")) return openHuggingFace(withWeights(folder, INDEX_FILE, name));
+  if (name.endsWith(".safetensors")) return openHuggingFace(withWeights(folder, SINGLE_FILE, name));
   if (name.endsWith(".onnx")) return openOnnxFile(path, name);
   const source = await openFile(path);
+  if (name.endsWith(".gguf")) return openGguf(source, (sibling) => openFile(join(dirname(path), sibling)));
   if (await isLlama2c(source)) return openLlama2c(source);
   await source.close();
   throw new UsageError(`${path}: no model file (${source.size} bytes of another kind); ${ACCEPTED}`);
@@ -74,14 +77,20 @@ function preferred(names: readonly string[]): string | undefined {
   return names.find((name) => name.endsWith(".onnx"));
 }
 
-/** The same files, one of them answering to another name. */
-function renamed(files: FileSet, as: string, name: string): FileSet {
-  return { ...files, open: (file) => files.open(file === as ? name : file === SINGLE_FILE ? "" : file) };
+/** The same files with `name` as their weights, in the role of `as`. */
+function withWeights(files: FileSet, as: string, name: string): FileSet {
+  return {
+    ...files,
+    async open(file) {
+      if (file === as) return files.open(name);
+      return file === SINGLE_FILE || file === INDEX_FILE ? undefined : files.open(file);
+    },
+  };
 }
 
 /** Folder of an installed package, looked for from the working directory upward, then from Halftone's own. */
 async function packageFolder(spec: string): Promise<string> {
-  const match = /^((?:@[\w.-]+\/)?[\w.-]+)(?:@(.+))?$/.exec(spec);
+  const match = /^((?:@\w[\w.-]*\/)?\w[\w.-]*)(?:@(.+))?$/.exec(spec);
   if (match === null)
     throw new UsageError(`npm:${spec}: no package name; write npm:PACKAGE or npm:PACKAGE@VERSION`);
   const [, name, version] = match;

@@ -95,12 +95,16 @@ export async function readTensor(
     if (byteLength > 0) wrongSize(0, start);
     return { ...common, open: async () => ({ source, offset: start }) };
   }
-  // Every element takes at least one byte as a varint.
-  if (type === "INT4" || type === "UINT4" || count > packed.end - packed.start) wrongSize(0, packed.start);
+  // Of a 4-bit type each number holds the byte of two elements.
+  const isHalfByte = type === "INT4" || type === "UINT4";
+  const stored = isHalfByte ? "U8" : type;
+  const numbers = isHalfByte ? byteLength : count;
+  // Every number takes at least one byte.
+  if (numbers > packed.end - packed.start) wrongSize(packed.end - packed.start, packed.start);
   return {
     ...common,
     async open() {
-      const bytes = unpack(await source.read(packed.start, packed.end - packed.start), type as Dtype, count);
+      const bytes = unpack(await source.read(packed.start, packed.end - packed.start), stored, numbers);
       if (bytes === undefined) return wrongSize(packed.end - packed.start, packed.start);
       return { source: bufferSource(bytes, source.name), offset: 0 };
     },

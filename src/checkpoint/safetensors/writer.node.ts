@@ -1,6 +1,6 @@
 import { type FileHandle, open, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { UsageError } from "../../errors.ts";
+import { unwritable } from "../outputFolder.node.ts";
 import { buildHeader, entryBytes, type StoredEntry, type TensorEntry } from "./header.ts";
 import { INDEX_FILE, SINGLE_FILE } from "./reader.ts";
 
@@ -34,12 +34,7 @@ export async function createSafetensors(
   for (const entry of entries) byName.set(entry.name, { ...entry, left: entry.byteLength });
   const temporary = `${path}.partial`;
   const handle = await open(temporary, "w").catch((cause: unknown) => {
-    throw new UsageError(
-      `${path}: cannot be written (${(cause as NodeJS.ErrnoException).code}); choose another place`,
-      {
-        cause,
-      },
-    );
+    throw unwritable(path, cause);
   });
   let done = false;
   const abort = async () => {
@@ -49,7 +44,7 @@ export async function createSafetensors(
     await rm(temporary, { force: true });
   };
   try {
-    await writeAll(handle, header, 0);
+    await writeAll(handle, path, header, 0);
     await handle.truncate(size);
   } catch (error) {
     await abort();
@@ -63,7 +58,7 @@ export async function createSafetensors(
       if (at < 0 || at + bytes.length > entry.byteLength || bytes.length > entry.left) {
         throw new RangeError(`${path}: ${bytes.length} bytes at ${at} leave ${name} of ${entry.byteLength}`);
       }
-      await writeAll(handle, bytes, entry.offset + at);
+      await writeAll(handle, path, bytes, entry.offset + at);
       entry.left -= bytes.length;
     },
     async finish() {
@@ -172,14 +167,19 @@ function splitShards(tensors: readonly TensorEntry[], limit: number): TensorEntr
   return shards;
 }
 
-async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+async function writeAll(
+  handle: FileHandle,
+  path: string,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await handle.write(
-      bytes,
-      done,
-      Math.min(bytes.length - done, 2 ** 30),
-      position + done,
-    );
+    const length = Math.min(bytes.length - done, 2 ** 30);
+    const { bytesWritten } = await handle
+      .write(bytes, done, length, position + done)
+      .catch((cause: unknown) => {
+        throw unwritable(path, cause);
+      });
     done += bytesWritten;
   }
 }

@@ -1,0 +1,92 @@
+import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { UsageError } from "../errors.ts";
+
+/** Marks a folder as unfinished work of ours, so that it may be removed; holds the writer's process id. */
+const MARKER = ".halftone-partial";
+
+/** A folder that appears under its name only when it is complete. */
+export interface OutputFolder {
+  /** Where to write meanwhile. */
+  readonly path: string;
+  /** Moves the folder to its name. */
+  finish(): Promise<void>;
+  /** Removes what was written; does nothing after `finish`. */
+  abort(): Promise<void>;
+}
+
+/**
+ * Starts a folder beside its destination. Throws a UsageError when the destination exists and
+ * is not empty, or when another process is writing it; what a crash left is removed.
+ */
+export async function createFolder(destination: string): Promise<OutputFolder> {
+  const folder = destination.replace(/[\\/]+$/, "") || destination;
+  const path = `${folder}.partial`;
+  await requireEmpty(folder);
+  await removeLeftover(path, folder);
+  await mkdir(path, { recursive: true }).catch((cause: unknown) => {
+    throw unwritable(folder, cause);
+  });
+  await writeFile(join(path, MARKER), String(process.pid)).catch((cause: unknown) => {
+    throw unwritable(folder, cause);
+  });
+  let done = false;
+  return {
+    path,
+    async finish() {
+      await requireEmpty(folder);
+      await rmdir(folder).catch(() => undefined);
+      await rm(join(path, MARKER));
+      await rename(path, folder).catch((cause: unknown) => {
+        throw unwritable(folder, cause);
+      });
+      done = true;
+    },
+    async abort() {
+      if (!done) await rm(path, { recursive: true, force: true });
+      done = true;
+    },
+  };
+}
+
+/** The error for a failed write, with the system's reason. */
+export function unwritable(path: string, cause: unknown): UsageError {
+  const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+  const remedy = code === "ENOSPC" ? "free some space" : "choose another place";
+  return new UsageError(`${path}: cannot be written (${code}); ${remedy}`, { cause });
+}
+
+async function requireEmpty(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw unwritable(folder, error);
+  });
+  if (names.length > 0) {
+    throw new UsageError(
+      `${folder}: exists and is not empty (${names[0]}, ...); remove it or choose another folder`,
+    );
+  }
+}
+
+async function removeLeftover(path: string, folder: string): Promise<void> {
+  const names = await readdir(path).catch(() => undefined);
+  if (names === undefined) return;
+  const owner = await readFile(join(path, MARKER), "utf8").catch(() => undefined);
+  if (owner === undefined && names.length > 0) {
+    throw new UsageError(`${path}: in the way, and not ours to remove; move it or choose another folder`);
+  }
+  const pid = Number(owner);
+  if (Number.isInteger(pid) && pid > 0 && pid !== process.pid && isRunning(pid)) {
+    throw new UsageError(`${folder}: being written by process ${pid}; wait for it or choose another folder`);
+  }
+  await rm(path, { recursive: true, force: true });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
