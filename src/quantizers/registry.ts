@@ -8,10 +8,12 @@ import { nuqQuantizer } from "./nuq.ts";
 import type { Quantizer } from "./quantizer.ts";
 import type { Family, Scheme } from "./scheme.ts";
 import { uniformQuantizer } from "./uniform.ts";
+import { vqQuantizer } from "./vq.ts";
 
 const makers: Partial<Readonly<Record<Family, (scheme: Scheme) => Quantizer>>> = {
   uniform: uniformQuantizer,
   nuq: nuqQuantizer,
+  vq: vqQuantizer,
 };
 
 /** The quantizer of a scheme. Throws an UnsupportedError for a float scheme, which has none. */

@@ -4,23 +4,12 @@
  * @module
  */
 import { packCodes, packedRowBytes, unpackCodes } from "./packing.ts";
-import {
-  type EncodeOptions,
-  encodeMatrix,
-  type QuantizedMatrix,
-  type Quantizer,
-  rootMeanSquare,
-} from "./quantizer.ts";
+import { type EncodeOptions, encodeMatrix, type QuantizedMatrix, type Quantizer } from "./quantizer.ts";
+import { leastSquaresScale } from "./scale.ts";
 import type { Scheme } from "./scheme.ts";
 
 /** Values are bucketed this finely, so that the nearest level takes one look-up and mostly one comparison. */
 const buckets = 4096;
-
-/**
- * Scales tried for a row, as factors of the best one for a Gaussian of the row's mean square: heavy-tailed rows
- * want larger ones, short rows any. Each is then refitted by least squares.
- */
-const scaleFactors = [0.85, 0.95, 1, 1.05, 1.15, 1.3, 1.5];
 
 export class ScalarQuantizer implements Quantizer {
   readonly scheme: Scheme;
@@ -58,15 +47,10 @@ export class ScalarQuantizer implements Quantizer {
     return rows * packedRowBytes(columns, this.scheme.bits);
   }
 
-  /** Of several scales, each refitted to the codes it gives, the one with the least squared error. */
   scaleOf(row: Float32Array): number {
-    const start = rootMeanSquare(row) / this.#deviation;
-    if (!(start > 0)) return 1;
     const codes = new Uint8Array(row.length);
-    let best = start;
-    let mostExplained = -1;
-    for (const factor of scaleFactors) {
-      this.#round(row, 1 / (start * factor), codes);
+    return leastSquaresScale(row, this.#deviation, (inverseScale) => {
+      this.#round(row, inverseScale, codes);
       let product = 0;
       let power = 0;
       for (let i = 0; i < row.length; i++) {
@@ -74,14 +58,8 @@ export class ScalarQuantizer implements Quantizer {
         product += row[i] * level;
         power += level * level;
       }
-      // |w|^2 - <w, q>^2 / |q|^2 is the error left by the scale <w, q> / |q|^2.
-      const explained = (product * product) / power;
-      if (explained > mostExplained) {
-        mostExplained = explained;
-        best = product / power;
-      }
-    }
-    return best;
+      return { product, power };
+    });
   }
 
   encodeColumns(

@@ -13,9 +13,17 @@ const published: Record<string, number> = {
   "nuq-6": 6.5e-4,
   "nuq-7": 1.64e-4,
   "nuq-8": 4.15e-5,
+  "vq-1.5": 0.20124,
+  "vq-2": 0.10859,
+  "vq-2.5": 0.05708,
+  "vq-3": 0.02972,
+  "vq-3.5": 0.01523,
+  "vq-4": 0.00776,
+  "vq-4.5": 0.00392,
+  "vq-5": 0.00198,
 };
-const uniform = ["uniform-2", "uniform-3", "uniform-4", "uniform-8"];
-const names = [...Object.keys(published), ...uniform];
+const others = ["uniform-2", "uniform-3", "uniform-4", "uniform-8", "vq-6"];
+const names = [...Object.keys(published), ...others];
 
 describe.each(names)("%s", (name) => {
   const quantizer = quantizerFor(parseScheme(name));
