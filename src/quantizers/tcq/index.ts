@@ -1,0 +1,139 @@
+/**
+ * Trellis-coded quantizers of 1.5 to 5 bits in quarter steps: `tcq-B` with the paper's table code, `tcq-s-B` with
+ * the swizzle-sum code.
+ *
+ * @module
+ */
+import { UsageError } from "../../errors.ts";
+import type { QuantizedMatrix, Quantizer } from "../quantizer.ts";
+import { encodeMatrix, rootMeanSquare } from "../quantizer.ts";
+import type { Scheme } from "../scheme.ts";
+import type { TrellisCode } from "./code.ts";
+import { trellisCode } from "./code.ts";
+import type { TileEncoder } from "./encoder.ts";
+import { createTileEncoder } from "./encoder.ts";
+import {
+  packStates,
+  tileLayout,
+  tilePlace,
+  tileSide,
+  tileSteps,
+  tileWeights,
+  unpackStates,
+} from "./trellis.ts";
+
+/**
+ * The quantizer of a `tcq` or `tcq-s` scheme. Its codes are bands of 16 rows of 16 x 16 tiles (see `trellis.ts`;
+ * ragged edges are padded with zeros), a row's scale its root mean square. Bands are independent: a matrix may be
+ * encoded in bands of 16 rows by any number of workers, each with a quantizer of its own, to the same bytes.
+ *
+ * @param beam see {@link createTileEncoder}.
+ */
+export function tcqQuantizer(scheme: Scheme, beam = 0): Quantizer {
+  const { family, bits } = scheme;
+  if (family !== "tcq" && family !== "tcq-s")
+    throw new UsageError(`${scheme.name} is no trellis-coded scheme`);
+  let encoder: TileEncoder | undefined;
+  const codes = new Map<number, TrellisCode>();
+  const codeAt = (rate: number): TrellisCode => {
+    const code = codes.get(rate) ?? trellisCode(family, rate);
+    codes.set(rate, code);
+    return code;
+  };
+  const quantizer: Omit<Quantizer, "encode" | "decode"> = {
+    scheme,
+    blockColumns: tileSide,
+    blockRows: tileSide,
+    codesByteLength: (rows, columns) => Math.ceil(rows / tileSide) * tileLayout(bits, columns).bandBytes,
+    scaleOf: (row) => rootMeanSquare(row) || 1,
+    encodeColumns(values, rows, column, width, target, columns) {
+      encoder ??= createTileEncoder(beam);
+      encodeTiles(encoder, codeAt, bits, { values, rows, column, width, codes: target, columns });
+    },
+  };
+  return {
+    ...quantizer,
+    encode: (weights, rows, columns, options) => encodeMatrix(quantizer, weights, rows, columns, options),
+    decode: (matrix, start = 0, end = matrix.rows) => decodeRows(codeAt, bits, matrix, start, end),
+  };
+}
+
+interface Block {
+  readonly values: Float32Array;
+  readonly rows: number;
+  readonly column: number;
+  readonly width: number;
+  readonly codes: Uint8Array;
+  readonly columns: number;
+}
+
+/** Encodes the tiles of a block of columns, tile column by tile column so that the rate changes once at most. */
+function encodeTiles(
+  encoder: TileEncoder,
+  codeAt: (rate: number) => TrellisCode,
+  bits: number,
+  block: Block,
+): void {
+  const { values, rows, column, width, codes, columns } = block;
+  const layout = tileLayout(bits, columns);
+  const tile = new Float32Array(tileWeights);
+  for (let left = 0; left < width; left += tileSide) {
+    const { rate, offset } = tilePlace(layout, (column + left) / tileSide);
+    const code = codeAt(rate);
+    const { pairs, unit } = code;
+    for (let top = 0; top < rows; top += tileSide) {
+      const place = (i: number) => placeOf(i, top, left, rows, width);
+      for (let i = 0; i < tileWeights; i++) {
+        const at = place(i);
+        tile[i] = at < 0 ? 0 : values[at];
+      }
+      const states = encoder.encode(tile, code);
+      packStates(states, rate, codes, (top / tileSide) * layout.bandBytes + offset);
+      for (let i = 0; i < tileWeights; i++) {
+        const at = place(i);
+        if (at >= 0) values[at] = pairs[2 * states[i >> 1] + (i & 1)] * unit;
+      }
+    }
+  }
+}
+
+/** Where weight `i` of a tile's sequence lies in a row-major block, or -1 beyond its edges. */
+function placeOf(i: number, top: number, left: number, rows: number, width: number): number {
+  const row = top + ((i >> 1) % tileSide);
+  const column = left + 2 * (i >> 5) + (i & 1);
+  return row < rows && column < width ? row * width + column : -1;
+}
+
+function decodeRows(
+  codeAt: (rate: number) => TrellisCode,
+  bits: number,
+  matrix: QuantizedMatrix,
+  start: number,
+  end: number,
+): Float32Array {
+  const { rows, columns, codes, scales } = matrix;
+  const layout = tileLayout(bits, columns);
+  const weights = new Float32Array((end - start) * columns);
+  const states = new Uint16Array(tileSteps);
+  const last = Math.min(end, rows);
+  for (let tile = 0; tile < layout.tiles; tile++) {
+    const { rate, offset } = tilePlace(layout, tile);
+    const { pairs, unit } = codeAt(rate);
+    const left = tile * tileSide;
+    const pairColumns = Math.min(tileSide, columns - left);
+    for (let top = start - (start % tileSide); top < last; top += tileSide) {
+      unpackStates(codes, rate, (top / tileSide) * layout.bandBytes + offset, states);
+      const firstRow = Math.max(top, start);
+      const lastRow = Math.min(top + tileSide, last);
+      for (let row = firstRow; row < lastRow; row++) {
+        const scale = scales[row] * unit;
+        const to = (row - start) * columns + left;
+        for (let column = 0; column < pairColumns; column++) {
+          const state = states[(column >> 1) * tileSide + row - top];
+          weights[to + column] = pairs[2 * state + (column & 1)] * scale;
+        }
+      }
+    }
+  }
+  return weights;
+}
