@@ -1,4 +1,3 @@
-import { CheckpointError } from "../../errors.ts";
 import { type HeadCounts, isKnownArchitecture } from "./architecture.ts";
 import { type RopeFactors, ropeScaling } from "./ropeScaling.ts";
 import type { Settings } from "./settings.ts";
@@ -10,6 +9,9 @@ export interface TensorFacts {
   readonly factors: RopeFactors;
 }
 
+/** Several times the deepest model; bounds the lists that go by layer. */
+const MAX_LAYERS = 4096;
+
 type Config = Record<string, unknown>;
 
 /** Number of heads; all layers must agree. */
@@ -17,7 +19,7 @@ export function headCounts(settings: Settings, architecture: string): HeadCounts
   const key = `${architecture}.attention.head_count`;
   const query = settings.required(settings.layerCount(key), key);
   const keyValue = settings.layerCount(`${key}_kv`) ?? query;
-  if (query < 1 || keyValue < 1) throw new CheckpointError(settings.file, `metadata ${key} is 0`);
+  if (query < 1 || keyValue < 1) throw settings.error(key, "is 0");
   return { query, keyValue };
 }
 
@@ -33,6 +35,7 @@ export function toConfig(settings: Settings, architecture: string, facts: Tensor
   const heads = headCounts(settings, architecture);
   const hidden = integer("embedding_length");
   const layers = integer("block_count");
+  if (layers > MAX_LAYERS) throw settings.error(key("block_count"), `is ${layers}, more than ${MAX_LAYERS}`);
   const headDim = settings.integer(key("attention.key_length")) ?? Math.floor(hidden / heads.query);
   const rotated = settings.integer(key("rope.dimension_count"));
   const embedding = settings.required(shapes.get("token_embd.weight"), "of tensor token_embd.weight");

@@ -20,6 +20,8 @@ export interface StoredTensor {
 export interface Header {
   readonly version: number;
   readonly metadata: Metadata;
+  /** Where each metadata value stands, for messages. */
+  readonly offsets: ReadonlyMap<string, number>;
   readonly tensors: readonly StoredTensor[];
 }
 
@@ -57,21 +59,23 @@ export async function readHeader(source: ByteSource): Promise<Header> {
       `${tensorCount} tensors and ${entryCount} metadata entries, at most ${MAX_ENTRIES} are read`,
     );
   }
-  const metadata = await readMetadata(cursor, entryCount);
+  const { metadata, offsets } = await readMetadata(cursor, entryCount);
   const entries: TensorEntry[] = [];
   for (let i = 0; i < tensorCount; i++) entries.push(await readTensorEntry(cursor, source.name));
   const tensors = placeTensors(source, entries, cursor.offset, alignmentOf(source, metadata));
-  return { version, metadata, tensors };
+  return { version, metadata, offsets, tensors };
 }
 
-async function readMetadata(cursor: Cursor, count: number): Promise<Metadata> {
+async function readMetadata(cursor: Cursor, count: number): Promise<Pick<Header, "metadata" | "offsets">> {
+  const offsets = new Map<string, number>();
   const metadata = new Map<string, MetadataValue>();
   for (let i = 0; i < count; i++) {
     const key = await readString(cursor, "a metadata key", MAX_NAME_BYTES);
     if (metadata.has(key)) throw cursor.error(`metadata key ${quote(key)} appears twice`);
+    offsets.set(key, cursor.offset);
     metadata.set(key, await readValue(cursor, quote(key)));
   }
-  return metadata;
+  return { metadata, offsets };
 }
 
 interface TensorEntry {

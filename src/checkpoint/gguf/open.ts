@@ -21,7 +21,7 @@ export async function openGguf(
   openSibling: (name: string) => Promise<ByteSource>,
 ): Promise<Checkpoint> {
   const first = await readHeader(source);
-  const settings = new Settings(source.name, first.metadata);
+  const settings = new Settings(source.name, first);
   const parts = await openParts(source, settings, first.tensors, openSibling);
   try {
     const architecture = settings.required(settings.string("general.architecture"), "general.architecture");

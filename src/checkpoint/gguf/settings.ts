@@ -1,14 +1,22 @@
 import { CheckpointError } from "../../errors.ts";
+import type { Header } from "./header.ts";
 import type { Metadata, NumberArray } from "./metadata.ts";
 
 /** Typed look-ups in metadata; a value of the wrong kind is a CheckpointError naming the key. */
 export class Settings {
   readonly file: string;
   readonly #metadata: Metadata;
+  readonly #offsets: ReadonlyMap<string, number>;
 
-  constructor(file: string, metadata: Metadata) {
+  constructor(file: string, { metadata, offsets }: Pick<Header, "metadata" | "offsets">) {
     this.file = file;
     this.#metadata = metadata;
+    this.#offsets = offsets;
+  }
+
+  /** An error about a key, with the place of its value. */
+  error(key: string, problem: string): CheckpointError {
+    return new CheckpointError(this.file, `metadata ${key} ${problem}`, { offset: this.#offsets.get(key) });
   }
 
   has(key: string): boolean {
@@ -64,12 +72,12 @@ export class Settings {
   }
 
   required<T>(value: T | undefined, key: string): T {
-    if (value === undefined) throw new CheckpointError(this.file, `metadata ${key} is missing`);
+    if (value === undefined) throw this.error(key, "is missing");
     return value;
   }
 
   #reject(key: string, wanted: string): never {
-    throw new CheckpointError(this.file, `metadata ${key} is not ${wanted}`);
+    throw this.error(key, `is not ${wanted}`);
   }
 }
 

@@ -34,7 +34,7 @@ export async function openParts(
       const sibling = await openSibling(names(part));
       opened.push(sibling);
       const header = await readHeader(sibling);
-      const its = new Settings(sibling.name, header.metadata);
+      const its = new Settings(sibling.name, header);
       if (its.integer("split.no") !== part || its.integer("split.count") !== count) {
         throw new CheckpointError(sibling.name, `is not part ${part + 1} of ${count}`);
       }

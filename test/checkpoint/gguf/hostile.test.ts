@@ -80,6 +80,13 @@ describe("damaged and hostile files", () => {
     }
   });
 
+  it("rejects more layers than any model has", async () => {
+    for (const architecture of ["gemma2", "gemma3", "smollm3"]) {
+      const entries = modelEntries(architecture, [[`${architecture}.block_count`, U32, 2 ** 31 - 1]]);
+      await expectOffset(writeGguf(entries, [EMBEDDING]), /block_count/);
+    }
+  });
+
   it("rejects counts and lengths that the file cannot hold", async () => {
     await expectOffset(patched(8, 2n ** 40n), /tensor count/);
     await expectOffset(patched(16, 2n ** 63n), /metadata count/);
