@@ -1,10 +1,9 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { CheckpointError, UnsupportedError } from "../errors.ts";
-import type { Checkpoint, Tensor, TokenizerFiles } from "./checkpoint.ts";
+import type { Checkpoint, Tensor } from "./checkpoint.ts";
 import { type Dtype, fromFloat32, isDtype } from "./dtype.ts";
 import { isJsonObject } from "./json.ts";
-import { createFolder, unwritable } from "./outputFolder.node.ts";
+import { writeModelFiles } from "./modelFiles.node.ts";
+import { createFolder } from "./outputFolder.node.ts";
 import type { TensorEntry } from "./safetensors/header.ts";
 import { createModelSafetensors, type SafetensorsWriter } from "./safetensors/writer.node.ts";
 import { rowLayout } from "./shape.ts";
@@ -52,7 +51,13 @@ export async function convertCheckpoint(
   const output = await createFolder(folder);
   let writer: SafetensorsWriter | undefined;
   try {
-    await writeModelFiles(output.path, checkpoint, target.name);
+    const { torch_dtype: old } = checkpoint.config;
+    const config = {
+      ...checkpoint.config,
+      dtype: target.name,
+      ...(old === undefined ? {} : { torch_dtype: target.name }),
+    };
+    await writeModelFiles(output.path, checkpoint, config);
     writer = await createModelSafetensors(output.path, entries, { maxShardBytes });
     let done = 0;
     for (const [name, tensor] of checkpoint.tensors) {
@@ -106,32 +111,4 @@ function checkRange(name: string, values: Float32Array, bytes: Uint8Array): void
       throw new UnsupportedError(`${name} holds ${values[i]}, too large for f16; choose bf16 or f32`);
     }
   }
-}
-
-async function writeModelFiles(folder: string, checkpoint: Checkpoint, dtype: string): Promise<void> {
-  const write = async (file: string, value: unknown) => {
-    const text = typeof value === "string" ? value : `${JSON.stringify(value, null, 2)}\n`;
-    await writeFile(join(folder, file), text).catch((cause: unknown) => {
-      throw unwritable(join(folder, file), cause);
-    });
-  };
-  const { torch_dtype: old } = checkpoint.config;
-  await write("config.json", {
-    ...checkpoint.config,
-    dtype,
-    ...(old === undefined ? {} : { torch_dtype: dtype }),
-  });
-  if (Object.keys(checkpoint.generationConfig).length > 0) {
-    await write("generation_config.json", checkpoint.generationConfig);
-  }
-  if (checkpoint.tokenizer !== undefined) await writeTokenizer(write, checkpoint.tokenizer);
-}
-
-async function writeTokenizer(
-  write: (file: string, value: unknown) => Promise<void>,
-  { tokenizer, config, chatTemplate }: TokenizerFiles,
-): Promise<void> {
-  await write("tokenizer.json", tokenizer);
-  await write("tokenizer_config.json", config);
-  if (chatTemplate !== undefined) await write("chat_template.jinja", chatTemplate);
 }

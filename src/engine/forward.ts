@@ -1,0 +1,162 @@
+import type { ActivationPrecision, Operation } from "../backends/operation.ts";
+import { type Slot, slotPart } from "../backends/slot.ts";
+import type {
+  AttentionSpec,
+  DecoderSpec,
+  LayerSpec,
+  LinearSpec,
+  MlpSpec,
+  NormSpec,
+} from "../models/decoder.ts";
+import type { StepBuffers } from "./buffers.ts";
+import type { KeyValueCache } from "./kvCache.ts";
+import type { LoadedWeights } from "./weights.ts";
+
+/** Whose logits a step computes: every token's, the last one's, or nobody's. */
+export type LogitsWanted = "all" | "last" | "none";
+
+export interface ForwardPlan {
+  readonly spec: DecoderSpec;
+  readonly weights: LoadedWeights;
+  readonly cache: KeyValueCache;
+  readonly buffers: StepBuffers;
+  readonly activations: ActivationPrecision;
+}
+
+/** The operations of one step over `rows` tokens; logits go to `logits`. */
+export function forward(
+  plan: ForwardPlan,
+  rows: number,
+  wanted: LogitsWanted,
+  logits: Slot | undefined,
+): Operation[] {
+  const { spec, weights, buffers } = plan;
+  const step = new StepBuilder(plan, rows);
+  step.emit({
+    op: "embed",
+    table: weights.embedding,
+    ids: buffers.ids,
+    out: buffers.hidden,
+    rows,
+    scale: spec.embeddingScale,
+  });
+  spec.layers.forEach((layer, i) => {
+    step.layer(layer, i);
+  });
+  if (wanted !== "none" && logits) step.head(wanted === "all" ? rows : 1, logits);
+  return step.operations;
+}
+
+class StepBuilder {
+  readonly operations: Operation[] = [];
+  readonly #plan: ForwardPlan;
+  readonly #rows: number;
+  /** A sublayer's output that the residual stream still lacks; the next norm adds it on its way. */
+  #pending: Slot | undefined;
+
+  constructor(plan: ForwardPlan, rows: number) {
+    this.#plan = plan;
+    this.#rows = rows;
+  }
+
+  emit(operation: Operation): void {
+    this.operations.push(operation);
+  }
+
+  layer({ attention, mlp, norms }: LayerSpec, index: number): void {
+    const { delta } = this.#plan.buffers;
+    this.#attention(attention, index, this.#enter(norms.beforeAttention));
+    this.#leave(delta, norms.afterAttention);
+    this.#mlp(mlp, this.#enter(norms.beforeMlp));
+    this.#leave(delta, norms.afterMlp);
+  }
+
+  head(rows: number, logits: Slot): void {
+    const { spec, weights, activations } = this.#plan;
+    const normed = this.#enter(spec.finalNorm);
+    const width = spec.hiddenSize * 4;
+    this.emit({
+      op: "linear",
+      input: slotPart(normed, (this.#rows - rows) * width, rows * width),
+      weights: [weights.head],
+      biases: [undefined],
+      outputs: [logits],
+      rows,
+      activations,
+    });
+    if (spec.logitSoftcap) {
+      const { vocabularySize: size, logitSoftcap: limit } = spec;
+      this.emit({ op: "softcap", input: logits, rows, size, limit });
+    }
+  }
+
+  /** The input of a sublayer: the residual stream, complete, and normed when a norm is given. */
+  #enter(norm: NormSpec | undefined): Slot {
+    const { hidden, normed } = this.#plan.buffers;
+    const add = this.#pending;
+    this.#pending = undefined;
+    if (norm) {
+      this.#norm(norm, hidden, normed, this.#rows, add);
+      return normed;
+    }
+    if (add) this.emit({ op: "add", input: hidden, add, rows: this.#rows, size: this.#plan.spec.hiddenSize });
+    return hidden;
+  }
+
+  #leave(delta: Slot, norm: NormSpec | undefined): void {
+    if (norm) this.#norm(norm, delta, delta, this.#rows);
+    this.#pending = delta;
+  }
+
+  #norm(norm: NormSpec, input: Slot, out: Slot, rows: number, add?: Slot): void {
+    const weight = this.#plan.weights.norms.get(norm)!;
+    const { size } = norm;
+    this.emit({ op: "rmsNorm", input, add, weight, out, rows, size, epsilon: this.#plan.spec.normEpsilon });
+  }
+
+  #linear(input: Slot, specs: readonly LinearSpec[], outputs: readonly Slot[]): void {
+    const loaded = specs.map((spec) => this.#plan.weights.linears.get(spec)!);
+    this.emit({
+      op: "linear",
+      input,
+      weights: loaded.map(({ handle }) => handle),
+      biases: loaded.map(({ bias }) => bias),
+      outputs,
+      rows: this.#rows,
+      activations: this.#plan.activations,
+    });
+  }
+
+  #attention(spec: AttentionSpec, index: number, input: Slot): void {
+    const { buffers } = this.#plan;
+    const { q, k, v, attended, delta, positions, sequences } = buffers;
+    const { heads, kvHeads, headSize, qNorm, kNorm } = spec;
+    const rows = this.#rows;
+    this.#linear(input, [spec.q, spec.k, spec.v], [q, k, v]);
+    if (qNorm) this.#norm(qNorm, q, q, (rows * heads * headSize) / qNorm.size);
+    if (kNorm) this.#norm(kNorm, k, k, (rows * kvHeads * headSize) / kNorm.size);
+    const shape = {
+      cache: this.#plan.cache.layers[index],
+      positions,
+      sequences,
+      rows,
+      heads,
+      kvHeads,
+      headSize,
+    };
+    const rope = spec.rope === undefined ? undefined : buffers.ropes[spec.rope];
+    const rotated = spec.rope === undefined ? 0 : this.#plan.spec.ropes[spec.rope].rotated;
+    this.emit({ op: "ropeStore", q, k, v, rope, rotated, ...shape });
+    const { scale, window, softcap } = spec;
+    this.emit({ op: "attention", q, out: attended, scale, window, softcap, ...shape });
+    this.#linear(attended, [spec.o], [delta]);
+  }
+
+  #mlp(spec: MlpSpec, input: Slot): void {
+    const { gate, up, delta } = this.#plan.buffers;
+    this.#linear(input, [spec.gate, spec.up], [gate, up]);
+    const { activation } = spec;
+    this.emit({ op: "gate", gate, up, out: gate, rows: this.#rows, size: spec.gate.rows, activation });
+    this.#linear(gate, [spec.down], [delta]);
+  }
+}

@@ -1,0 +1,149 @@
+import { UsageError } from "../errors.ts";
+import { createDetokenizer } from "../text/detokenizer.ts";
+import type { Model } from "./model.ts";
+import { prefill } from "./prefill.ts";
+import type { SamplerOptions } from "./sampler/options.ts";
+import { createSampler } from "./sampler/sampler.ts";
+import { createStopMatcher } from "./stopStrings.ts";
+
+export interface GenerateOptions extends SamplerOptions {
+  /** Most tokens to generate; default what the context leaves. */
+  readonly maxTokens?: number;
+  /** Texts that end the answer; they are not part of it. */
+  readonly stop?: readonly string[];
+  /** Goes on after the model's end tokens. Default false. */
+  readonly ignoreEos?: boolean;
+  /** Ends the answer early; what was generated so far stands. */
+  readonly signal?: AbortSignal;
+}
+
+export interface GenerationResult {
+  readonly text: string;
+  readonly tokens: readonly number[];
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly finishReason: "stop" | "length" | "abort";
+  /** Seconds from the call to the first token. */
+  readonly timeToFirstToken: number;
+  /** Prompt tokens per second. */
+  readonly promptTokensPerSecond: number;
+  /** Generated tokens per second after the first. */
+  readonly tokensPerSecond: number;
+}
+
+/** An answer in the making: iterate for its text, await `result` for the whole. It runs once, when first asked. */
+export class Generation implements AsyncIterable<string> {
+  readonly #model: Model;
+  readonly #prompt: readonly number[];
+  readonly #options: GenerateOptions;
+  readonly #settle = Promise.withResolvers<GenerationResult>();
+  #started = false;
+
+  constructor(model: Model, prompt: readonly number[], options: GenerateOptions) {
+    checkPrompt(model, prompt, options);
+    this.#model = model;
+    this.#prompt = prompt;
+    this.#options = options;
+    this.#settle.promise.catch(() => undefined);
+  }
+
+  /** The whole answer; runs it when nobody iterates. */
+  get result(): Promise<GenerationResult> {
+    if (!this.#started) return this.#drain();
+    return this.#settle.promise;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<string, void, undefined> {
+    if (this.#started) throw new UsageError("this answer is already being read; call generate() again");
+    this.#started = true;
+    const release = await this.#enter();
+    try {
+      const result = yield* this.#run();
+      this.#settle.resolve(result);
+    } catch (error) {
+      this.#settle.reject(error);
+      throw error;
+    } finally {
+      release();
+      // The reader may leave early: whoever waits for the result must not wait forever.
+      this.#settle.reject(new UsageError("the answer was abandoned before its end"));
+    }
+  }
+
+  async #drain(): Promise<GenerationResult> {
+    for await (const _ of this);
+    return this.#settle.promise;
+  }
+
+  /** Waits for the model's turn; the returned function gives it up. */
+  #enter(): Promise<() => void> {
+    return new Promise((entered) => {
+      void this.#model.exclusively(() => new Promise<void>((release) => entered(release)));
+    });
+  }
+
+  async *#run(): AsyncGenerator<string, GenerationResult, undefined> {
+    const { tokenizer, runner, context } = this.#model;
+    const { maxTokens = Infinity, stop = [], ignoreEos = false, signal, ...sampling } = this.#options;
+    const prompt = this.#prompt;
+    const sampler = createSampler(sampling);
+    const matcher = createStopMatcher(stop);
+    const detokenizer = createDetokenizer(tokenizer);
+    const limit = Math.min(maxTokens, context - prompt.length);
+    const tokens: number[] = [];
+    let text = "";
+    let finishReason: GenerationResult["finishReason"] = "length";
+
+    const started = performance.now();
+    let logits: Float32Array | undefined = await prefill(runner, prompt, signal);
+    let firstAt = performance.now();
+    while (logits !== undefined && tokens.length < limit) {
+      if (signal?.aborted) break;
+      const id = sampler.sample(logits, { prompt, generated: tokens });
+      tokens.push(id);
+      if (tokens.length === 1) firstAt = performance.now();
+      if (!ignoreEos && tokenizer.eosIds.has(id)) {
+        finishReason = "stop";
+        break;
+      }
+      const piece = matcher.push(detokenizer.push(id));
+      text += piece.text;
+      if (piece.text) yield piece.text;
+      if (piece.stop !== undefined) {
+        finishReason = "stop";
+        break;
+      }
+      if (tokens.length >= limit) break;
+      logits = await runner.step({ ids: [id], positions: [prompt.length + tokens.length - 1] }, "last");
+      // Lets timers, signals and other readers in between tokens.
+      if (tokens.length % 16 === 0) await new Promise((resolve) => setTimeout(resolve));
+    }
+    const seconds = (performance.now() - firstAt) / 1000;
+    const rest = matcher.push(detokenizer.flush()).text + matcher.flush();
+    text += rest;
+    if (rest) yield rest;
+    const timeToFirstToken = (firstAt - started) / 1000;
+    return {
+      text,
+      tokens,
+      promptTokens: prompt.length,
+      completionTokens: tokens.length,
+      finishReason: signal?.aborted ? "abort" : finishReason,
+      timeToFirstToken,
+      promptTokensPerSecond: prompt.length / Math.max(timeToFirstToken, 1e-9),
+      tokensPerSecond: tokens.length > 1 ? (tokens.length - 1) / Math.max(seconds, 1e-9) : 0,
+    };
+  }
+}
+
+function checkPrompt(model: Model, prompt: readonly number[], { maxTokens }: GenerateOptions): void {
+  if (prompt.length === 0) throw new UsageError("the prompt is empty; give at least one token");
+  if (prompt.length >= model.context) {
+    throw new UsageError(
+      `the prompt has ${prompt.length} tokens and the context ${model.context}; shorten the prompt or raise --context (this model: up to ${model.spec.contextLength})`,
+    );
+  }
+  if (maxTokens !== undefined && !(maxTokens >= 1)) {
+    throw new UsageError(`maxTokens is ${maxTokens}; give at least 1`);
+  }
+}

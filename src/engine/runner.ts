@@ -1,0 +1,138 @@
+import type { Backend, Program } from "../backends/backend.ts";
+import type { ActivationPrecision } from "../backends/operation.ts";
+import type { Slot } from "../backends/slot.ts";
+import { HalftoneError } from "../errors.ts";
+import type { DecoderSpec } from "../models/decoder.ts";
+import { ropeRow } from "../models/rope.ts";
+import { reserveBuffers, type StepBuffers } from "./buffers.ts";
+import { type ForwardPlan, forward, type LogitsWanted } from "./forward.ts";
+import { KeyValueCache } from "./kvCache.ts";
+import type { LoadedWeights } from "./weights.ts";
+
+/** Recorded steps kept for reuse; decoding and full chunks stay, remainders of prompts come and go. */
+const PROGRAMS = 8;
+
+export interface RunnerOptions {
+  /** Sequences that the cache holds side by side. */
+  readonly sequences: number;
+  /** Positions per sequence. */
+  readonly context: number;
+  /** Most tokens in one step. */
+  readonly chunk: number;
+  readonly activations: ActivationPrecision;
+}
+
+/** The tokens of one step. Tokens of one sequence come in the order of their positions. */
+export interface StepInput {
+  readonly ids: ArrayLike<number>;
+  readonly positions: ArrayLike<number>;
+  /** Which sequence each token belongs to; default 0 for all. */
+  readonly sequences?: ArrayLike<number>;
+  /** Length that the longest sequence will reach, where ropes depend on it; default up to this step. */
+  readonly length?: number;
+}
+
+/** Runs steps of a loaded decoder: keeps its cache, its buffers and the recorded programs. */
+export class Runner {
+  readonly spec: DecoderSpec;
+  readonly cache: KeyValueCache;
+  readonly chunk: number;
+  readonly #backend: Backend;
+  readonly #buffers: StepBuffers;
+  readonly #plan: ForwardPlan;
+  readonly #programs = new Map<string, Program>();
+  #logits: Slot | undefined;
+
+  constructor(spec: DecoderSpec, weights: LoadedWeights, backend: Backend, options: RunnerOptions) {
+    this.spec = spec;
+    this.chunk = options.chunk;
+    this.#backend = backend;
+    this.cache = new KeyValueCache(spec, backend, options.sequences, options.context);
+    this.#buffers = reserveBuffers(spec, backend, options.chunk);
+    const { activations } = options;
+    this.#plan = { spec, weights, cache: this.cache, buffers: this.#buffers, activations };
+  }
+
+  /**
+   * Runs one step of at most `chunk` tokens.
+   * Returns logits, float32 [tokens, vocabulary] for "all", [vocabulary] for "last", empty for "none".
+   */
+  async step(input: StepInput, wanted: LogitsWanted): Promise<Float32Array> {
+    const rows = input.ids.length;
+    this.#check(input);
+    this.#upload(input);
+    const logitRows = wanted === "all" ? rows : wanted === "last" ? 1 : 0;
+    const program = this.#program(rows, wanted, logitRows);
+    await this.#backend.run(program);
+    if (logitRows === 0) return new Float32Array(0);
+    return this.#backend.readFloats(this.#logits!, logitRows * this.spec.vocabularySize);
+  }
+
+  dispose(): void {
+    for (const program of this.#programs.values()) program.free();
+    this.#programs.clear();
+    this.cache.free();
+    const { rows: _, ropes, ...slots } = this.#buffers;
+    for (const slot of [...Object.values(slots), ...ropes]) this.#backend.free(slot);
+    if (this.#logits) this.#backend.free(this.#logits);
+  }
+
+  #check({ ids, positions, sequences }: StepInput): void {
+    if (ids.length < 1 || ids.length > this.chunk) {
+      throw new RangeError(`a step of ${ids.length} tokens; this runner takes 1 to ${this.chunk}`);
+    }
+    for (let i = 0; i < ids.length; i++) {
+      if (!(ids[i] >= 0 && ids[i] < this.spec.vocabularySize)) {
+        throw new HalftoneError(
+          `token id ${ids[i]} is outside the vocabulary of ${this.spec.vocabularySize}`,
+        );
+      }
+      const sequence = sequences?.[i] ?? 0;
+      if (positions[i] >= this.cache.capacity || sequence >= this.cache.sequences) {
+        throw new HalftoneError(
+          `position ${positions[i]} is past the context of ${this.cache.capacity} tokens; load the model with a longer context`,
+        );
+      }
+    }
+  }
+
+  #upload({ ids, positions, sequences, length }: StepInput): void {
+    const rows = ids.length;
+    const { ids: idSlot, positions: positionSlot, sequences: sequenceSlot, ropes } = this.#buffers;
+    this.#backend.upload(idSlot, Int32Array.from(ids));
+    this.#backend.upload(positionSlot, Int32Array.from(positions));
+    this.#backend.upload(sequenceSlot, sequences ? Int32Array.from(sequences) : new Int32Array(rows));
+    let longest = length ?? 0;
+    for (let i = 0; i < rows; i++) longest = Math.max(longest, positions[i] + 1);
+    this.spec.ropes.forEach((rope, r) => {
+      const frequencies = rope.inverseFrequencies(longest);
+      const table = new Float32Array(rows * rope.rotated);
+      for (let i = 0; i < rows; i++) {
+        ropeRow(rope, frequencies, positions[i], table.subarray(i * rope.rotated, (i + 1) * rope.rotated));
+      }
+      this.#backend.upload(ropes[r], table);
+    });
+  }
+
+  #program(rows: number, wanted: LogitsWanted, logitRows: number): Program {
+    const bytes = logitRows * this.spec.vocabularySize * 4;
+    if (bytes > (this.#logits?.byteLength ?? 0)) {
+      // Recorded programs name the old place.
+      for (const program of this.#programs.values()) program.free();
+      this.#programs.clear();
+      if (this.#logits) this.#backend.free(this.#logits);
+      this.#logits = this.#backend.reserve(bytes);
+    }
+    const key = `${rows} ${wanted}`;
+    let program = this.#programs.get(key);
+    if (program) this.#programs.delete(key);
+    else program = this.#backend.record(forward(this.#plan, rows, wanted, this.#logits));
+    this.#programs.set(key, program);
+    if (this.#programs.size > PROGRAMS) {
+      const [oldest, unused] = this.#programs.entries().next().value!;
+      unused.free();
+      this.#programs.delete(oldest);
+    }
+    return program;
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * Halftone: low-bit language models. This entry runs in browsers as in Node; `halftone` resolves to
+ * node.ts in Node, which adds files, folders and threads.
+ *
+ * @module
+ */
+export type { Backend } from "./backends/backend.ts";
+export type { ByteSource, Checkpoint, Tensor, TokenizerFiles } from "./checkpoint/checkpoint.ts";
+export type { GenerateOptions, GenerationResult } from "./engine/generation.ts";
+export { Generation } from "./engine/generation.ts";
+export { Model, type ModelOptions } from "./engine/model.ts";
+export { type PerplexityOptions, type PerplexityResult, perplexity } from "./engine/perplexity.ts";
+export type { SamplerOptions } from "./engine/sampler/options.ts";
+export { CheckpointError, HalftoneError, UnsupportedError, UsageError } from "./errors.ts";
+export { ReferenceBackend } from "./ops/reference.ts";
+export { openWasm } from "./ops/wasm.ts";
+export type { ChatMessage } from "./text/chatTemplate.ts";
