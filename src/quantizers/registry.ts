@@ -7,6 +7,7 @@ import { UnsupportedError } from "../errors.ts";
 import { nuqQuantizer } from "./nuq.ts";
 import type { Quantizer } from "./quantizer.ts";
 import type { Family, Scheme } from "./scheme.ts";
+import { tcqQuantizer } from "./tcq/index.ts";
 import { uniformQuantizer } from "./uniform.ts";
 import { vqQuantizer } from "./vq.ts";
 
@@ -14,6 +15,8 @@ const makers: Partial<Readonly<Record<Family, (scheme: Scheme) => Quantizer>>> =
   uniform: uniformQuantizer,
   nuq: nuqQuantizer,
   vq: vqQuantizer,
+  tcq: tcqQuantizer,
+  "tcq-s": tcqQuantizer,
 };
 
 /** The quantizer of a scheme. Throws an UnsupportedError for a float scheme, which has none. */
