@@ -23,7 +23,7 @@ const largestValue = 6;
 
 /** Steps either side of the seam in the first pass. All 64 would lower the error by less than .2%. */
 export function seamWindow(rate: number): number {
-  if (rate <= 2) return 64;
+  if (rate < 3) return 64;
   return rate < 4 ? 32 : 24;
 }
 
