@@ -6,6 +6,7 @@ import type { SamplerOptions } from "./sampler/options.ts";
 import { createSampler } from "./sampler/sampler.ts";
 import { createStopMatcher } from "./stopStrings.ts";
 
+/** Greedy unless a temperature is given. */
 export interface GenerateOptions extends SamplerOptions {
   /** Most tokens to generate; default what the context leaves. */
   readonly maxTokens?: number;
@@ -86,7 +87,7 @@ export class Generation implements AsyncIterable<string> {
     const { tokenizer, runner, context } = this.#model;
     const { maxTokens = Infinity, stop = [], ignoreEos = false, signal, ...sampling } = this.#options;
     const prompt = this.#prompt;
-    const sampler = createSampler(sampling);
+    const sampler = createSampler({ temperature: 0, ...sampling });
     const matcher = createStopMatcher(stop);
     const detokenizer = createDetokenizer(tokenizer);
     const limit = Math.min(maxTokens, context - prompt.length);

@@ -10,6 +10,12 @@ export class ModelConfig {
     this.values = values;
   }
 
+  /** The same config with `defaults` where a key is absent; an explicit null stays null, as in transformers. */
+  withDefaults(defaults: Readonly<Record<string, unknown>>): ModelConfig {
+    return new ModelConfig(this.source, { ...defaults, ...this.values });
+  }
+
+  /** Neither absent nor null. */
   has(key: string): boolean {
     return this.values[key] !== undefined && this.values[key] !== null;
   }
@@ -34,6 +40,13 @@ export class ModelConfig {
     return value;
   }
 
+  /** A number above 0. */
+  positive(key: string, fallback?: number): number {
+    const value = this.number(key, fallback);
+    if (value <= 0) throw this.error(key, `is ${value}, expected a number above 0`);
+    return value;
+  }
+
   flag(key: string, fallback: boolean): boolean {
     const value = this.has(key) ? this.values[key] : fallback;
     if (typeof value !== "boolean")
@@ -53,10 +66,17 @@ export class ModelConfig {
   }
 
   numbers(key: string): number[] {
+    return this.list(key, "numbers", (item) => typeof item === "number" && Number.isFinite(item));
+  }
+
+  texts(key: string): string[] {
+    return this.list(key, "strings", (item) => typeof item === "string");
+  }
+
+  private list<Item>(key: string, kind: string, fits: (item: unknown) => boolean): Item[] {
     const value = this.values[key];
-    if (!Array.isArray(value) || !value.every((item) => typeof item === "number" && Number.isFinite(item))) {
-      throw this.error(key, value === undefined ? "is missing" : "is no list of numbers");
-    }
+    if (!Array.isArray(value) || !value.every(fits))
+      throw this.error(key, this.has(key) ? `is no list of ${kind}` : "is missing");
     return value;
   }
 

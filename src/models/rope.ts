@@ -1,6 +1,6 @@
 /**
- * Rotary position embeddings and their extensions, computed as transformers does: inverse
- * frequencies and angles in float32, so that far positions agree.
+ * Rotary position embeddings, computed as transformers does: inverse frequencies and angles
+ * in float32, so that far positions agree.
  *
  * @module
  */
@@ -9,16 +9,36 @@
 export interface RopeSpec {
   /** Elements of a head that turn (even; less than the head's size for partial rotation). */
   readonly rotated: number;
-  /** float32 [rotated / 2] for a sequence whose longest position so far is `length - 1`. */
+  /**
+   * float32 [rotated / 2] for a sequence of `length` tokens. Where they depend on it (LongRoPE, dynamic),
+   * all of a sequence's positions turn by those of its final length: whoever feeds it in chunks passes the
+   * length that it will reach, so that chunks and one pass agree, early tokens included.
+   */
   readonly inverseFrequencies: (length: number) => Float32Array;
   /** Multiplies cos and sin (YaRN's and LongRoPE's attention factor). */
   readonly amplitude: number;
+  /**
+   * Lengths up to this share one set of frequencies; a sequence that grows past it turns by others, and its
+   * cached keys have to be computed anew (transformers drops Phi-3's cache there). Absent when all lengths are alike.
+   */
+  readonly border?: number;
 }
 
-/** theta^(-2i / rotated) in float32. */
-export function plainInverseFrequencies(theta: number, rotated: number): Float32Array {
-  return Float32Array.from({ length: rotated / 2 }, (_, i) =>
-    Math.fround(1 / Math.fround(theta ** Math.fround((2 * i) / rotated))),
+/**
+ * theta^(-2i / turning) in float32, [ceil(turning / 2)].
+ *
+ * @param turning elements of a head that turn
+ */
+export function plainInverseFrequencies(theta: number, turning: number): Float32Array {
+  return periods(theta, turning).map((period) => 1 / period);
+}
+
+/** theta^(2i / turning) in float32: positions per radian. */
+export function periods(theta: number, turning: number): Float32Array {
+  const base = Math.fround(theta);
+  return Float32Array.from(
+    { length: Math.ceil(turning / 2) },
+    (_, i) => base ** Math.fround((2 * i) / turning),
   );
 }
 

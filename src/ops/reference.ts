@@ -115,6 +115,7 @@ export class ReferenceBackend implements Backend {
       case "rmsNorm": {
         const other = op.add && floats(op.add);
         rmsNorm(floats(op.input), other, floats(op.weight), floats(op.out), op.rows, op.size, op.epsilon);
+        break;
       }
       case "linear":
         this.#linear(op);
@@ -128,6 +129,7 @@ export class ReferenceBackend implements Backend {
           },
           { ...op, capacity: op.cache.capacity },
         );
+        break;
       case "attention":
         attention(
           {
@@ -137,10 +139,13 @@ export class ReferenceBackend implements Backend {
           },
           { ...op, capacity: op.cache.capacity },
         );
+        break;
       case "gate":
         gate(floats(op.gate), floats(op.up), floats(op.out), op.rows * op.size, op.activation);
+        break;
       case "add":
         add(floats(op.input), floats(op.add), op.rows * op.size);
+        break;
       case "softcap":
         softcap(floats(op.input), op.rows * op.size, op.limit);
     }

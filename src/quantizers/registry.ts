@@ -4,6 +4,7 @@
  * @module
  */
 import { UnsupportedError } from "../errors.ts";
+import { e8Quantizer } from "./e8/index.ts";
 import { nuqQuantizer } from "./nuq.ts";
 import type { Quantizer } from "./quantizer.ts";
 import type { Family, Scheme } from "./scheme.ts";
@@ -15,8 +16,9 @@ const makers: Partial<Readonly<Record<Family, (scheme: Scheme) => Quantizer>>> =
   uniform: uniformQuantizer,
   nuq: nuqQuantizer,
   vq: vqQuantizer,
-  tcq: tcqQuantizer,
-  "tcq-s": tcqQuantizer,
+  tcq: (scheme) => tcqQuantizer(scheme),
+  "tcq-s": (scheme) => tcqQuantizer(scheme),
+  e8: (scheme) => e8Quantizer(scheme),
 };
 
 /** The quantizer of a scheme. Throws an UnsupportedError for a float scheme, which has none. */

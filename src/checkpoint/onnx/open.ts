@@ -50,24 +50,31 @@ export async function openOnnx(files: FileSet, path: string): Promise<Checkpoint
       tensors.set(name, tensor);
     }
     tensors = splitFused(tensors, config, source.name);
-    tieHead(tensors, config.tie_word_embeddings === true);
+    const tied = tieHead(tensors, config.tie_word_embeddings === true);
     if (!tensors.has("model.embed_tokens.weight")) {
       throw new CheckpointError(source.name, "holds no embedding of a language model", {
         remedy: "name the ONNX export of a decoder-only model, with its embedding",
       });
     }
-    return { source: files.name, format: "onnx", ...modelFiles, tensors, close };
+    const openedConfig = { ...config, tie_word_embeddings: tied };
+    return { source: files.name, format: "onnx", ...modelFiles, config: openedConfig, tensors, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** Exports keep a tied head as a weight of its own, or only it; Hugging Face folders hold the embedding. */
-function tieHead(tensors: Map<string, Tensor>, tied: boolean): void {
+/**
+ * A tied head may be the only copy (its transpose serves both), or, in quantized exports, a second one that was
+ * rounded on its own: then the graph multiplies by other weights than it looks up, and the model is untied.
+ */
+function tieHead(tensors: Map<string, Tensor>, tied: boolean): boolean {
   const head = tensors.get("lm_head.weight");
-  if (!tied || head === undefined) return;
-  tensors.delete("lm_head.weight");
   const name = "model.embed_tokens.weight";
-  if (!tensors.has(name)) tensors.set(name, { ...head, name });
+  if (!tied || head === undefined) return tied;
+  const embedding = tensors.get(name);
+  if (embedding !== undefined && /^[IU]\d|^Q/.test(head.encoding)) return false;
+  tensors.delete("lm_head.weight");
+  if (embedding === undefined) tensors.set(name, { ...head, name });
+  return true;
 }
