@@ -39,7 +39,8 @@ export class Runner {
   readonly chunk: number;
   readonly #backend: Backend;
   readonly #buffers: StepBuffers;
-  readonly #plan: ForwardPlan;
+  /** What steps are recorded from; benchmarks time its parts. */
+  readonly forwardPlan: ForwardPlan;
   readonly #programs = new Map<string, Program>();
   #logits: Slot | undefined;
 
@@ -50,7 +51,7 @@ export class Runner {
     this.cache = new KeyValueCache(spec, backend, options.sequences, options.context);
     this.#buffers = reserveBuffers(spec, backend, options.chunk);
     const { activations } = options;
-    this.#plan = { spec, weights, cache: this.cache, buffers: this.#buffers, activations };
+    this.forwardPlan = { spec, weights, cache: this.cache, buffers: this.#buffers, activations };
   }
 
   /**
@@ -126,7 +127,7 @@ export class Runner {
     const key = `${rows} ${wanted}`;
     let program = this.#programs.get(key);
     if (program) this.#programs.delete(key);
-    else program = this.#backend.record(forward(this.#plan, rows, wanted, this.#logits));
+    else program = this.#backend.record(forward(this.forwardPlan, rows, wanted, this.#logits));
     this.#programs.set(key, program);
     if (this.#programs.size > PROGRAMS) {
       const [oldest, unused] = this.#programs.entries().next().value!;

@@ -18,10 +18,13 @@ export interface RopeSpec {
   /** Multiplies cos and sin (YaRN's and LongRoPE's attention factor). */
   readonly amplitude: number;
   /**
-   * Lengths up to this share one set of frequencies; a sequence that grows past it turns by others, and its
-   * cached keys have to be computed anew (transformers drops Phi-3's cache there). Absent when all lengths are alike.
+   * Where one set of frequencies gives way to another: a sequence that grows past this length has its cached
+   * keys computed anew, as transformers does for Phi-3. Absent elsewhere: a dynamic rope changes a little with
+   * every token, and the cache keeps what it has, as in transformers.
    */
   readonly border?: number;
+  /** Positions that the rope is stretched to, where the config's `max_position_embeddings` does not count them. */
+  readonly reach?: number;
 }
 
 /**

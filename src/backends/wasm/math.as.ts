@@ -15,6 +15,15 @@ export function sumLanes(v: v128): f32 {
   );
 }
 
+/** The lane sums of four vectors, as one. */
+// @ts-ignore: decorator
+@inline
+export function sumLanes4(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = f32x4.add(v128.shuffle<f32>(a, b, 0, 4, 1, 5), v128.shuffle<f32>(a, b, 2, 6, 3, 7));
+  const cd = f32x4.add(v128.shuffle<f32>(c, d, 0, 4, 1, 5), v128.shuffle<f32>(c, d, 2, 6, 3, 7));
+  return f32x4.add(v128.shuffle<f32>(ab, cd, 0, 1, 4, 5), v128.shuffle<f32>(ab, cd, 2, 3, 6, 7));
+}
+
 // @ts-ignore: decorator
 @inline
 export function maxLanes(v: v128): f32 {
@@ -24,22 +33,54 @@ export function maxLanes(v: v128): f32 {
   );
 }
 
+/**
+ * Constants of e^x, four times each. In memory, because V8 builds a vector constant anew at each use in a loop.
+ */
+const EXP = memory.data<f32>(
+  // prettier-ignore
+  [
+  88.0, 88.0, 88.0, 88.0,
+  -87.3, -87.3, -87.3, -87.3,
+  1.44269504, 1.44269504, 1.44269504, 1.44269504,
+  -0.693359375, -0.693359375, -0.693359375, -0.693359375,
+  2.12194440e-4, 2.12194440e-4, 2.12194440e-4, 2.12194440e-4,
+  1.9875691500e-4, 1.9875691500e-4, 1.9875691500e-4, 1.9875691500e-4,
+  1.3981999507e-3, 1.3981999507e-3, 1.3981999507e-3, 1.3981999507e-3,
+  8.3334519073e-3, 8.3334519073e-3, 8.3334519073e-3, 8.3334519073e-3,
+  4.1665795894e-2, 4.1665795894e-2, 4.1665795894e-2, 4.1665795894e-2,
+  1.6666665459e-1, 1.6666665459e-1, 1.6666665459e-1, 1.6666665459e-1,
+  5.0000001201e-1, 5.0000001201e-1, 5.0000001201e-1, 5.0000001201e-1,
+  1.0, 1.0, 1.0, 1.0,
+  12583039.0, 12583039.0, 12583039.0, 12583039.0,
+  ],
+  16,
+);
+
 /** e^x for x <= 88 to 2 ulp; Cody-Waite reduction and a degree-6 polynomial. */
 // @ts-ignore: decorator
 @inline
 export function exp4(x: v128): v128 {
-  const clamped = f32x4.max(f32x4.min(x, f32x4.splat(88.0)), f32x4.splat(-87.3));
-  const n = f32x4.nearest(f32x4.mul(clamped, f32x4.splat(1.44269504)));
-  let r = f32x4.sub(clamped, f32x4.mul(n, f32x4.splat(0.693359375)));
-  r = f32x4.sub(r, f32x4.mul(n, f32x4.splat(-2.12194440e-4)));
-  let p = f32x4.splat(1.9875691500e-4);
-  p = madd(p, r, f32x4.splat(1.3981999507e-3));
-  p = madd(p, r, f32x4.splat(8.3334519073e-3));
-  p = madd(p, r, f32x4.splat(4.1665795894e-2));
-  p = madd(p, r, f32x4.splat(1.6666665459e-1));
-  p = madd(p, r, f32x4.splat(5.0000001201e-1));
-  p = f32x4.add(madd(f32x4.mul(p, r), r, r), f32x4.splat(1));
-  return f32x4.mul(p, i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(n), i32x4.splat(127)), 23));
+  const clamped = f32x4.pmax(f32x4.pmin(x, v128.load(EXP)), v128.load(EXP, 16));
+  const n = f32x4.nearest(f32x4.mul(clamped, v128.load(EXP, 32)));
+  let r = madd(n, v128.load(EXP, 48), clamped);
+  r = madd(n, v128.load(EXP, 64), r);
+  let p = madd(v128.load(EXP, 80), r, v128.load(EXP, 96));
+  p = madd(p, r, v128.load(EXP, 112));
+  p = madd(p, r, v128.load(EXP, 128));
+  p = madd(p, r, v128.load(EXP, 144));
+  p = madd(p, r, v128.load(EXP, 160));
+  const one = v128.load(EXP, 176);
+  p = f32x4.add(madd(f32x4.mul(p, r), r, r), one);
+    // n + 127 as an exponent: adding 1.5 * 2^23 leaves the integer in the low bits.
+  const biased = f32x4.add(n, v128.load(EXP, 192));
+  return f32x4.mul(p, i32x4.shl(biased, 23));
+}
+
+/** e^x of one number. */
+// @ts-ignore: decorator
+@inline
+export function exp1(x: f32): f32 {
+  return f32x4.extract_lane(exp4(f32x4.splat(x)), 0);
 }
 
 /** tanh to a few ulp, through e^(2x). */
@@ -47,7 +88,7 @@ export function exp4(x: v128): v128 {
 @inline
 export function tanh4(x: v128): v128 {
   const limit = f32x4.splat(10);
-  const clamped = f32x4.max(f32x4.min(x, limit), f32x4.neg(limit));
+  const clamped = f32x4.pmax(f32x4.pmin(x, limit), f32x4.neg(limit));
   const square = f32x4.mul(clamped, clamped);
   const e = exp4(f32x4.add(clamped, clamped));
   const one = f32x4.splat(1);

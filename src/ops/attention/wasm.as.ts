@@ -1,4 +1,4 @@
-import { exp4, madd, maxLanes, sumLanes, tanh4 } from "../../backends/wasm/math.as";
+import { exp1, exp4, madd, maxLanes, sumLanes, sumLanes4, tanh4 } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
 
 /** Positions per block of the online softmax; a thread's scratch holds their scores. */
@@ -79,7 +79,7 @@ function attendHead(
     );
     blockMax = max(blockMax, largest);
     if (total != 0 && blockMax > largest) {
-      const shrink = f32x4.extract_lane(exp4(f32x4.splat(largest - blockMax)), 0);
+      const shrink = exp1(largest - blockMax);
       total *= shrink;
       scaleRow(out, headSize, shrink);
     }
@@ -90,40 +90,39 @@ function attendHead(
   scaleRow(out, headSize, 1 / total);
 }
 
+/** Scores of `count` keys, four at a time; the last four may name a key twice. */
 function scoreBlock(
-  q: usize,
-  keys: usize,
-  stride: usize,
-  count: i32,
-  headSize: i32,
-  scale: f32,
-  softcap: f32,
-  scores: usize,
+  q: usize, keys: usize, stride: usize, count: i32, headSize: i32, scale: f32, softcap: f32, scores: usize,
 ): f32 {
   const vectors = headSize & ~3;
-  let largest: f32 = -Infinity;
-  for (let i = 0; i < count; i++) {
-    const key = keys + <usize>i * stride;
-    let a = f32x4.splat(0);
-    let b = a;
-    let d = 0;
-    for (; d + 8 <= vectors; d += 8) {
-      const at = (<usize>d) << 2;
-      a = madd(v128.load(q + at), v128.load(key + at), a);
-      b = madd(v128.load(q + at, 16), v128.load(key + at, 16), b);
+  const last = keys + <usize>(count - 1) * stride;
+  let largest = f32x4.splat(-Infinity);
+  for (let i = 0; i < count; i += 4) {
+    const k0 = keys + <usize>i * stride;
+    const k1 = min(k0 + stride, last);
+    const k2 = min(k0 + stride * 2, last);
+    const k3 = min(k0 + stride * 3, last);
+    let a0 = f32x4.splat(0), a1 = a0, a2 = a0, a3 = a0;
+    for (let d = 0; d < vectors; d += 4) {
+      const at = <usize>d << 2;
+      const v = v128.load(q + at);
+      a0 = madd(v, v128.load(k0 + at), a0);
+      a1 = madd(v, v128.load(k1 + at), a1);
+      a2 = madd(v, v128.load(k2 + at), a2);
+      a3 = madd(v, v128.load(k3 + at), a3);
     }
-    for (; d + 4 <= vectors; d += 4) {
-      const at = (<usize>d) << 2;
-      a = madd(v128.load(q + at), v128.load(key + at), a);
+    let score = sumLanes4(a0, a1, a2, a3);
+    for (let d = vectors; d < headSize; d++) {
+      const at = <usize>d << 2;
+      const rest = f32x4(load<f32>(k0 + at), load<f32>(k1 + at), load<f32>(k2 + at), load<f32>(k3 + at));
+      score = madd(v128.load32_splat(q + at), rest, score);
     }
-    let score = sumLanes(f32x4.add(a, b));
-    for (; d < headSize; d++) score += load<f32>(q + ((<usize>d) << 2)) * load<f32>(key + ((<usize>d) << 2));
-    score *= scale;
-    if (softcap != 0) score = softcap * f32x4.extract_lane(tanh4(f32x4.splat(score / softcap)), 0);
-    store<f32>(scores + ((<usize>i) << 2), score);
-    largest = max(largest, score);
+    score = f32x4.mul(score, f32x4.splat(scale));
+    if (softcap != 0) score = f32x4.mul(f32x4.splat(softcap), tanh4(f32x4.mul(score, f32x4.splat(1 / softcap))));
+    v128.store(scores + (<usize>i << 2), score);
+    largest = f32x4.pmax(largest, score);
   }
-  return largest;
+  return maxLanes(largest);
 }
 
 /** scores = e^(scores - largest); returns their sum. */
@@ -140,7 +139,7 @@ function exponentiate(scores: usize, count: i32, largest: f32): f32 {
   let total = sumLanes(sums);
   for (; i < count; i++) {
     const at = scores + ((<usize>i) << 2);
-    const e = f32x4.extract_lane(exp4(f32x4.splat(load<f32>(at) - largest)), 0);
+    const e = exp1(load<f32>(at) - largest);
     store<f32>(at, e);
     total += e;
   }
