@@ -1,0 +1,36 @@
+import { readFile } from "node:fs/promises";
+import { UsageError } from "../errors.ts";
+
+/** Reads a UTF-8 file that a flag names. */
+export async function readTextFile(path: string, flag: string): Promise<string> {
+  const bytes = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
+    const reasons: Record<string, string> = {
+      ENOENT: "no such file",
+      EISDIR: "a folder",
+      EACCES: "not readable",
+    };
+    throw new UsageError(`${flag} ${path}: ${reasons[cause.code ?? ""] ?? cause.message}; name a text file`, {
+      cause,
+    });
+  });
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new UsageError(`${flag} ${path}: is not UTF-8 text; convert it first`, { cause });
+  }
+}
+
+/** The value of a flag that a verb cannot do without. */
+export function required(value: string | undefined, flag: string): string {
+  if (value) return value;
+  throw new UsageError(`${flag} is missing; see --help`);
+}
+
+/** Everything that stdin gives, less the newline that `echo` puts at the end. */
+export async function readStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk);
+  return Buffer.concat(chunks)
+    .toString("utf8")
+    .replace(/\r?\n$/, "");
+}

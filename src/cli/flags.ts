@@ -1,0 +1,125 @@
+/**
+ * Every flag of every verb. A word means the same everywhere.
+ *
+ * @module
+ */
+import { biases, choice, number, numberOr, numbers, text, textOr, texts, toggle } from "./flag.ts";
+
+const threads = { from: 1, to: 256 };
+
+export const commonFlags = {
+  debug: toggle({ help: "show stack traces of errors" }),
+};
+
+const json = toggle({ help: "print one JSON document on stdout" });
+const output = (help: string) => text({ value: "PATH", short: "o", environment: false, help });
+
+const engineFlags = {
+  threads: number(threads, { help: "threads that compute", standard: "all cores" }),
+  backend: choice(["wasm", "reference"], "wasm", { help: "what computes; reference is slow and plain" }),
+  activations: choice(["int8", "float"], "int8", { help: "how quantized layers read their input" }),
+};
+
+const context = number(
+  { from: 1 },
+  { help: "tokens that prompt and answer may have", standard: "the model's, at most 8192" },
+);
+
+const samplingFlags = {
+  temperature: numberOr(0, { from: 0, whole: false }, { help: "0 takes the likeliest token (greedy)" }),
+  topK: number({ from: 0 }, { help: "sample among the N likeliest tokens; 0 is off" }),
+  topP: number(
+    { from: 0, to: 1, whole: false, above: true },
+    { help: "sample among the likeliest tokens whose probabilities reach N; 1 is off" },
+  ),
+  minP: number(
+    { from: 0, to: 1, whole: false },
+    { help: "sample among tokens at least N times as likely as the likeliest; 0 is off" },
+  ),
+  repetitionPenalty: number(
+    { from: 0, whole: false, above: true },
+    { help: "above 1 makes tokens that occurred less likely; 1 is off" },
+  ),
+  presencePenalty: number(
+    { from: -2, to: 2, whole: false },
+    { help: "subtracted once from each token of the answer" },
+  ),
+  frequencyPenalty: number(
+    { from: -2, to: 2, whole: false },
+    { help: "subtracted from a token for each time it occurred in the answer" },
+  ),
+  logitBias: biases({ help: "added to the logits of tokens; -inf forbids one" }),
+  seed: number({ from: 0 }, { help: "same seed, same answer", standard: "random" }),
+  stop: texts({ value: "TEXT", help: "ends the answer, not part of it; may be repeated" }),
+  maxTokens: number({ from: 1 }, { help: "most tokens of an answer", standard: "what the context leaves" }),
+  system: text({ value: "TEXT", help: "system message of the conversation" }),
+};
+
+export const chatFlags = { ...engineFlags, context, ...samplingFlags, ...commonFlags };
+
+export const runFlags = {
+  ...chatFlags,
+  raw: toggle({ help: "continue the prompt as it is, without the chat template" }),
+  json,
+};
+
+export const quantizeFlags = {
+  output: output("folder to write; required"),
+  scheme: textOr("nuq-4", {
+    value: "SCHEME",
+    help: "of the linear layers: nuq-2 to nuq-8, uniform-2 to -8, ...",
+  }),
+  embeddingScheme: textOr("uniform-8", {
+    value: "SCHEME",
+    help: "of embedding and output head; f32 leaves them as they are",
+  }),
+  noRotation: toggle({ help: "quantize in the original basis" }),
+  seed: numberOr(0, { from: 0, to: 2 ** 32 - 1 }, { help: "of the rotations" }),
+  json,
+  ...commonFlags,
+};
+
+export const perplexityFlags = {
+  text: text({ value: "FILE", environment: false, help: "UTF-8 text to score; required" }),
+  context: numberOr(512, { from: 2 }, { help: "tokens per window, the BOS included" }),
+  windows: number({ from: 1 }, { help: "windows to score", standard: "all whole ones" }),
+  bos: choice(["auto", "always", "never"], "auto", {
+    help: "begin each window with BOS; auto follows the tokenizer's config",
+  }),
+  ...engineFlags,
+  json,
+  ...commonFlags,
+};
+
+export const logitsFlags = {
+  ids: text({ value: "FILE", environment: false, help: "JSON array of token ids; required" }),
+  output: output("safetensors file to write; required"),
+  chunk: numberOr(64, { from: 1, to: 4096 }, { help: "tokens fed at a time through the KV cache" }),
+  ...engineFlags,
+  json,
+  ...commonFlags,
+};
+
+export const inspectFlags = {
+  all: toggle({ environment: false, help: "a row for every tensor; else equal layers share one" }),
+  json,
+  ...commonFlags,
+};
+
+export const benchFlags = {
+  ...engineFlags,
+  threads: numbers(threads, { help: "thread counts to compare", standard: "1 and all cores" }),
+  promptTokens: numberOr(128, { from: 1 }, { help: "tokens of the prompt" }),
+  decodeTokens: numberOr(64, { from: 1 }, { help: "tokens generated after it" }),
+  json,
+  ...commonFlags,
+};
+
+export const convertFlags = {
+  output: output("folder to write; required"),
+  dtype: choice(["f32", "f16", "bf16"], "f32", { help: "how weights are stored" }),
+  json,
+  ...commonFlags,
+};
+
+export const hubFlags = { json, ...commonFlags };

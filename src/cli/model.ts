@@ -1,0 +1,88 @@
+import { access } from "node:fs/promises";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import type { HubOptions } from "../checkpoint/hub/node.ts";
+import type { GenerateOptions } from "../engine/generation.ts";
+import type { Model } from "../engine/model.ts";
+import type { Values } from "./flag.ts";
+import type { chatFlags } from "./flags.ts";
+import { formatBytes } from "./format.ts";
+import { during, progressLine } from "./progress.ts";
+
+/** What `load` and `openCheckpoint` take: MODEL itself, or where the hub's cache has it. */
+export async function locateModel(name: string): Promise<string> {
+  if (name.startsWith("npm:") || (await exists(name))) return name;
+  const { isModelId, resolveHubModel } = await import("../checkpoint/hub/node.ts");
+  if (!isModelId(name)) return name;
+  const { file, folder } = await withHubProgress(name, (options) => resolveHubModel(name, options));
+  return file ?? folder;
+}
+
+/** Runs hub work with its progress shown. */
+export async function withHubProgress<T>(
+  label: string,
+  work: (options: HubOptions) => Promise<T>,
+  options: HubOptions = {},
+): Promise<T> {
+  const line = progressLine(label);
+  try {
+    return await work({
+      ...options,
+      onProgress: ({ receivedBytes, totalBytes, bytesPerSecond }) =>
+        line.update(
+          receivedBytes,
+          totalBytes,
+          `${formatBytes(receivedBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(bytesPerSecond)}/s`,
+        ),
+    });
+  } finally {
+    line.clear();
+  }
+}
+
+export interface LoadFlags {
+  readonly threads: number | undefined;
+  readonly backend: "wasm" | "reference";
+  readonly activations: "int8" | "float";
+  readonly context?: number;
+  readonly chunk?: number;
+}
+
+/** Loads MODEL as the flags say. */
+export async function loadModel(name: string, flags: LoadFlags): Promise<Model> {
+  const { load } = await import("../node.ts");
+  const path = await locateModel(name);
+  const { threads, backend, activations, context, chunk } = flags;
+  return during(`loading ${name} ...`, () => load(path, { threads, backend, activations, context, chunk }));
+}
+
+/** Opens MODEL without loading it. */
+export async function openModel(name: string): Promise<Checkpoint> {
+  const { openCheckpoint } = await import("../checkpoint/open.node.ts");
+  return openCheckpoint(await locateModel(name));
+}
+
+/** How the flags ask for an answer. */
+export function generateOptions(flags: Values<typeof chatFlags>): GenerateOptions {
+  const { temperature, topK, topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty } = flags;
+  const { logitBias, seed, stop, maxTokens } = flags;
+  return {
+    temperature,
+    topK,
+    topP,
+    minP,
+    repetitionPenalty,
+    presencePenalty,
+    frequencyPenalty,
+    logitBias,
+    seed,
+    stop,
+    maxTokens,
+  };
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,38 @@
+import { perplexity } from "../engine/perplexity.ts";
+import { readTextFile, required } from "./files.ts";
+import type { perplexityFlags } from "./flags.ts";
+import { formatSeconds } from "./format.ts";
+import { loadModel } from "./model.ts";
+import { print, printJson } from "./output.ts";
+import { progressLine } from "./progress.ts";
+import type { Invocation } from "./verb.ts";
+
+/** `halftone perplexity`: how well a model predicts a text. */
+export async function perplexityVerb({
+  operands: [name],
+  flags,
+}: Invocation<typeof perplexityFlags>): Promise<void> {
+  const text = await readTextFile(required(flags.text, "--text FILE"), "--text");
+  const model = await loadModel(name, flags);
+  const line = progressLine("scoring");
+  const { context, windows, bos, json } = flags;
+  try {
+    const result = await perplexity(model, text, {
+      context,
+      windows,
+      bos,
+      onProgress: (done, total, soFar) =>
+        line.update(done, total, `window ${done} of ${total}, perplexity ${soFar.toFixed(3)}`),
+    });
+    line.clear();
+    if (json) return await printJson(result);
+    await print(
+      `perplexity ${result.perplexity.toFixed(3)}, ${result.bitsPerByte.toFixed(4)} bits per byte\n` +
+        `${result.tokens} tokens in ${result.windows} windows of ${result.context}` +
+        `${result.bos ? ", each after BOS" : ""}, in ${formatSeconds(result.seconds)}\n`,
+    );
+  } finally {
+    line.clear();
+    model.dispose();
+  }
+}

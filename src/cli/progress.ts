@@ -1,0 +1,59 @@
+import { formatSeconds } from "./format.ts";
+
+/** A line on a terminal that is overwritten as the work goes on. */
+export interface ProgressLine {
+  /** `done` of `total`; `detail` says it in the work's own units. */
+  update(done: number, total: number, detail?: string): void;
+  /** Removes the line. */
+  clear(): void;
+}
+
+const INTERVAL_MS = 100;
+
+/** Progress of `label` on stderr; silent when that is no terminal. */
+export function progressLine(label: string, stream: NodeJS.WriteStream = process.stderr): ProgressLine {
+  if (!stream.isTTY) return { update() {}, clear() {} };
+  const started = performance.now();
+  let shownAt = -Infinity;
+  let shown = false;
+  return {
+    update(done, total, detail = "") {
+      const now = performance.now();
+      if (now - shownAt < INTERVAL_MS && done < total) return;
+      shownAt = now;
+      shown = true;
+      const line = progressText(label, done, total, (now - started) / 1000, detail);
+      stream.write(`\r${line.slice(0, (stream.columns || 80) - 1)}\u001b[K`);
+    },
+    clear() {
+      if (shown) stream.write("\r\u001b[K");
+      shown = false;
+    },
+  };
+}
+
+/** `quantizing  42%  12.3 MB/s  3.2 s left` */
+export function progressText(
+  label: string,
+  done: number,
+  total: number,
+  seconds: number,
+  detail: string,
+): string {
+  const fraction = total > 0 ? Math.min(1, done / total) : 0;
+  const left =
+    fraction > 0 && fraction < 1 ? `${formatSeconds((seconds / fraction) * (1 - fraction))} left` : "";
+  return [label, `${Math.floor(100 * fraction)}%`.padStart(4), detail, left].filter(Boolean).join("  ");
+}
+
+/** Shows `label` on a terminal while `work` runs. */
+export async function during<T>(label: string, work: () => Promise<T>): Promise<T> {
+  const { stderr } = process;
+  if (!stderr.isTTY) return work();
+  stderr.write(label);
+  try {
+    return await work();
+  } finally {
+    stderr.write("\r\u001b[K");
+  }
+}
