@@ -1,0 +1,89 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Backend } from "../../src/backends/backend.ts";
+import type { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
+import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
+import { ReferenceBackend } from "../../src/ops/reference.ts";
+import { openWasm } from "../../src/ops/wasm.ts";
+import { testData } from "../testData.ts";
+import { continueGreedily, load, logitsOf, readGolden, relativeError } from "./golden.ts";
+
+const root = join(import.meta.dirname, "../fixtures/models");
+const TOLERANCE = 1e-4;
+const PROMPT = 32;
+
+const backends: Record<string, () => Promise<Backend>> = {
+  reference: async () => new ReferenceBackend(),
+  wasm: () => openWasm(),
+};
+
+const own = readdirSync(root).map((name) => [name, join(root, name)] as const);
+const larger = ["llama3", "qwen2", "phi3", "gemma2"].flatMap((name) => {
+  const path = testData(`fixtures/${name}`);
+  return path === undefined ? [] : [[`larger ${name}`, path] as const];
+});
+const gguf = testData("fixtures/gguf");
+
+describe.each(Object.entries(backends))("%s", (_, open) => {
+  it.each([...own, ...larger])("%s equals transformers", async (_, folder) => {
+    const checkpoint = await openCheckpoint(folder);
+    const golden = await readGolden(folder);
+    const backend = await open();
+    const runner = await load(checkpoint, backend);
+    const { ids, logits, short, greedy } = golden;
+
+    expect(relativeError(await logitsOf(runner, ids, ids.length), logits)).toBeLessThan(TOLERANCE);
+    expect(relativeError(await logitsOf(runner, ids, 1), logits)).toBeLessThan(TOLERANCE);
+    expect(relativeError(await logitsOf(runner, ids, 7), logits)).toBeLessThan(TOLERANCE);
+    if (short) {
+      const some = ids.slice(0, short.length / runner.spec.vocabularySize);
+      for (const chunk of [some.length, 1])
+        expect(relativeError(await logitsOf(runner, some, chunk), short)).toBeLessThan(TOLERANCE);
+    }
+    if (existsSync(join(folder, "golden_short.safetensors"))) {
+      const few = await readGolden(folder, "golden_short.safetensors");
+      for (const chunk of [few.ids.length, 1])
+        expect(relativeError(await logitsOf(runner, few.ids, chunk), few.logits)).toBeLessThan(TOLERANCE);
+    }
+    expect(await continueGreedily(runner, ids.slice(0, PROMPT), greedy.length)).toEqual(greedy);
+    backend.dispose();
+    await checkpoint.close();
+  });
+});
+
+describe("GGUF", () => {
+  it.skipIf(!gguf).each([
+    ["qwen2-f32.gguf", "../qwen2/golden.safetensors"],
+    ["llama-tied-q4_0.gguf", "llama-tied-q4_0.golden.safetensors"],
+  ])("%s equals float arithmetic over its weights", async (file, goldenFile) => {
+    const checkpoint = await openCheckpoint(join(gguf!, file));
+    const { ids, logits, greedy } = await readGolden(gguf!, goldenFile);
+    const runner = await load(checkpoint, new ReferenceBackend());
+    for (const chunk of [ids.length, 1])
+      expect(relativeError(await logitsOf(runner, ids, chunk), logits)).toBeLessThan(TOLERANCE);
+    expect(await continueGreedily(runner, ids.slice(0, PROMPT), greedy.length)).toEqual(greedy);
+    await checkpoint.close();
+  });
+});
+
+describe("gemma3 within a multimodal model", () => {
+  const folder = join(root, "gemma3");
+  const stems = { "language_model.model.": "language_model.", "model.language_model.": "" };
+
+  it.each(Object.entries(stems))("finds the tensors under %s", async (stem, headPrefix) => {
+    const text = await openCheckpoint(folder);
+    const rename = (name: string) =>
+      name.startsWith("model.") ? stem + name.slice("model.".length) : headPrefix + name;
+    const { model_type: _, ...config } = text.config;
+    const whole: Checkpoint = {
+      ...text,
+      config: { model_type: "gemma3", text_config: config },
+      tensors: new Map([...text.tensors].map(([name, tensor]) => [rename(name), tensor])),
+    };
+    const { ids, logits } = await readGolden(folder);
+    const runner = await load(whole, new ReferenceBackend());
+    expect(relativeError(await logitsOf(runner, ids, ids.length), logits)).toBeLessThan(TOLERANCE);
+    await text.close();
+  });
+});
