@@ -18,7 +18,7 @@ import { barrier, waitWhile } from "./parallel.as";
 export { narrowToHalf, packBytes, packNibbles } from "../../ops/linear/pack.as";
 
 /** Between tokens a worker spins this often before it sleeps; waking one costs about 40 microseconds. */
-const IDLE_SPINS = 100000;
+const IDLE_SPINS = 400000;
 
 /** First free byte after the module's static data. */
 export function heapBase(): usize {

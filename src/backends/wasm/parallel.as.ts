@@ -1,7 +1,7 @@
 import { BARRIER_COUNT, BARRIER_PHASE, MAY_WAIT } from "./opcodes";
 
-/** A join takes under a microsecond when everyone is running; a thread that waits longer sleeps, so that a busy machine can run the one it waits for. */
-const SPINS = 20000;
+/** About 100 microseconds: longer than the serial parts of a step. A thread that waits longer sleeps, so that a busy machine can run the one it waits for. */
+const SPINS = 400000;
 
 /** First unit of thread `t` when `units` are dealt to `n` threads in runs of `grain`. */
 // @ts-ignore: decorator
