@@ -37,7 +37,7 @@ export class Generation implements AsyncIterable<string> {
   readonly #model: Model;
   readonly #prompt: readonly number[];
   readonly #options: GenerateOptions;
-  readonly #settle = Promise.withResolvers<GenerationResult>();
+  readonly #settle = withResolvers<GenerationResult>();
   #started = false;
 
   constructor(model: Model, prompt: readonly number[], options: GenerateOptions) {
@@ -147,4 +147,15 @@ function checkPrompt(model: Model, prompt: readonly number[], { maxTokens }: Gen
   if (maxTokens !== undefined && !(maxTokens >= 1)) {
     throw new UsageError(`maxTokens is ${maxTokens}; give at least 1`);
   }
+}
+
+/** `Promise.withResolvers`, which Node 20 lacks. */
+function withResolvers<T>() {
+  let resolve!: (value: T) => void;
+  let reject!: (reason: unknown) => void;
+  const promise = new Promise<T>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  return { promise, resolve, reject };
 }
