@@ -91,6 +91,8 @@ export class Generation implements AsyncIterable<string> {
     const matcher = createStopMatcher(stop);
     const detokenizer = createDetokenizer(tokenizer);
     const limit = Math.min(maxTokens, context - prompt.length);
+    // Past these lengths a rope turns all positions otherwise, cached keys included.
+    const borders = new Set(this.#model.spec.ropes.map(({ border }) => border));
     const tokens: number[] = [];
     let text = "";
     let finishReason: GenerationResult["finishReason"] = "length";
@@ -115,7 +117,10 @@ export class Generation implements AsyncIterable<string> {
         break;
       }
       if (tokens.length >= limit) break;
-      logits = await runner.step({ ids: [id], positions: [prompt.length + tokens.length - 1] }, "last");
+      const length = prompt.length + tokens.length;
+      logits = borders.has(length - 1)
+        ? await prefill(runner, [...prompt, ...tokens], signal)
+        : await runner.step({ ids: [id], positions: [length - 1] }, "last");
       // Lets timers, signals and other readers in between tokens.
       if (tokens.length % 16 === 0) await new Promise((resolve) => setTimeout(resolve));
     }
