@@ -3,18 +3,22 @@ import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import { openGguf } from "./gguf/open.ts";
 import type { FileSet } from "./huggingface/fileSet.ts";
 import { openHuggingFace } from "./huggingface/folder.ts";
 import { readJsonObject } from "./json.ts";
-import { isLlama2c, openLlama2c } from "./llama2c/open.ts";
 import { folderFiles, openFile } from "./node.ts";
-import { openOnnx } from "./onnx/open.ts";
 import { INDEX_FILE, SINGLE_FILE } from "./safetensors/reader.ts";
 
 const ACCEPTED =
   "a model is a folder with config.json and model.safetensors (or its shards, or onnx/*.onnx), " +
   "a .safetensors, .onnx, .gguf or llama2.c .bin file, or npm:PACKAGE[@VERSION]";
+
+/** Loaded when a file needs them: most runs read safetensors, and code takes memory too. */
+const readers = {
+  gguf: () => import("./gguf/open.ts"),
+  onnx: () => import("./onnx/open.ts"),
+  llama2c: () => import("./llama2c/open.ts"),
+};
 
 /** transformers.js's names of an export, the most exact first. */
 const ONNX_PREFERENCE = ["", "_fp16", "_quantized", "_int8", "_uint8", "_q8", "_q4", "_q4f16", "_bnb4"];
@@ -40,7 +44,7 @@ async function openFolder(folder: string): Promise<Checkpoint> {
   if (names.includes(SINGLE_FILE) || names.includes(INDEX_FILE)) return openHuggingFace(files);
   const exported = preferred(await files.list("onnx"));
   const onnx = exported === undefined ? preferred(names) : `onnx/${exported}`;
-  if (onnx !== undefined) return openOnnx(files, onnx);
+  if (onnx !== undefined) return (await readers.onnx()).openOnnx(files, onnx);
   const gguf = names.find((name) => /\.gguf$/.test(name) && !/-0*(?!1-)\d+-of-\d+\.gguf$/.test(name));
   if (gguf !== undefined) return openModelFile(join(folder, gguf));
   return openHuggingFace(files);
@@ -53,7 +57,11 @@ async function openModelFile(path: string): Promise<Checkpoint> {
   if (name.endsWith(".safetensors")) return openHuggingFace(withWeights(folder, SINGLE_FILE, name));
   if (name.endsWith(".onnx")) return openOnnxFile(path, name);
   const source = await openFile(path);
-  if (name.endsWith(".gguf")) return openGguf(source, (sibling) => openFile(join(dirname(path), sibling)));
+  if (name.endsWith(".gguf")) {
+    const { openGguf } = await readers.gguf();
+    return openGguf(source, (sibling) => openFile(join(dirname(path), sibling)));
+  }
+  const { isLlama2c, openLlama2c } = await readers.llama2c();
   if (await isLlama2c(source)) return openLlama2c(source);
   await source.close();
   throw new UsageError(`${path}: no model file (${source.size} bytes of another kind); ${ACCEPTED}`);
@@ -64,6 +72,7 @@ async function openOnnxFile(path: string, name: string): Promise<Checkpoint> {
   const folder = dirname(resolve(path));
   const beside = await folderFiles(folder).list();
   const inside = !beside.includes("config.json") && basename(folder) === "onnx";
+  const { openOnnx } = await readers.onnx();
   return inside
     ? openOnnx(folderFiles(dirname(folder)), `onnx/${name}`)
     : openOnnx(folderFiles(dirname(path)), name);

@@ -61,8 +61,9 @@ export async function loadWeights(
   floats: FloatScheme,
 ): Promise<LoadedWeights> {
   const quantization = quantizationOf(checkpoint);
+  const reuse = reusedBytes();
   const load = async (linear: LinearSpec) =>
-    backend.loadLinear(await linearWeights(linear, checkpoint, quantization, floats));
+    backend.loadLinear(await linearWeights(linear, checkpoint, quantization, floats, reuse));
   const embedding = await load(spec.embedding);
   const head = spec.head === spec.embedding ? embedding : await load(spec.head);
   let byteLength = embedding.byteLength + (head === embedding ? 0 : head.byteLength);
@@ -82,15 +83,28 @@ export async function loadWeights(
   return { embedding, head, linears, norms, byteLength };
 }
 
-/** A linear layer as the checkpoint stores it: float rows read on demand, or codes and scales. */
+/** Memory for one tensor's codes at a time: garbage of a model's size would stay in the resident set. */
+function reusedBytes(): (length: number) => Uint8Array {
+  let buffer = new Uint8Array(0);
+  return (length) => {
+    if (buffer.length < length) buffer = new Uint8Array(length);
+    return buffer.subarray(0, length);
+  };
+}
+
+/**
+ * A linear layer as the checkpoint stores it: float rows read on demand, or codes and scales.
+ * The codes lie in what `bytes` gives.
+ */
 export async function linearWeights(
   { weight, rows, columns, firstRow = 0 }: LinearSpec,
   checkpoint: Checkpoint,
   quantization: QuantizationConfig | undefined,
   floats: FloatScheme,
+  bytes: (length: number) => Uint8Array = (length) => new Uint8Array(length),
 ): Promise<LinearWeights> {
   const stored = quantization?.tensors[weight];
-  if (stored) return quantizedWeights(weight, rows, columns, firstRow, stored, checkpoint);
+  if (stored) return quantizedWeights({ weight, rows, columns, firstRow }, stored, checkpoint, bytes);
   const tensor = tensorOf(checkpoint, weight);
   if (tensor.shape.length !== 2 || tensor.shape[1] !== columns || tensor.shape[0] < firstRow + rows) {
     throw wrongShape(checkpoint, tensor, [firstRow + rows, columns]);
@@ -99,17 +113,15 @@ export async function linearWeights(
     scheme: floats,
     rows,
     columns,
-    readRows: (start, end) => tensor.readRows(firstRow + start, firstRow + end),
+    readRows: (start, end, target) => tensor.readRows(firstRow + start, firstRow + end, target),
   };
 }
 
 async function quantizedWeights(
-  weight: string,
-  rows: number,
-  columns: number,
-  firstRow: number,
+  { weight, rows, columns, firstRow = 0 }: LinearSpec,
   { scheme, shape, rotation }: StoredScheme,
   checkpoint: Checkpoint,
+  bytes: (length: number) => Uint8Array,
 ): Promise<QuantizedWeights> {
   const names = quantizedNames(weight);
   const quantizer = quantizerFor(parseScheme(scheme));
@@ -132,7 +144,7 @@ async function quantizedWeights(
     scheme,
     rows,
     columns,
-    codes: (await codes.readBytes()).subarray(from, to),
+    codes: (await codes.readBytes(bytes(expected))).subarray(from, to),
     scales: await scales.readRows(firstRow, firstRow + rows),
     rotation: rotation === null ? undefined : rotationFor(columns, rotation),
   };
