@@ -138,5 +138,16 @@ export interface Softcap {
   readonly limit: number;
 }
 
-export type Operation = Embed | RmsNorm | Linear | RopeStore | Attention | Gate | Add | Softcap;
+/** sums += input^T . input over the rows, upper triangle (column >= row) only: what calibration learns of an input. */
+export interface Gram {
+  readonly op: "gram";
+  /** [rows, size] */
+  readonly input: Slot;
+  /** [size, size] */
+  readonly sums: Slot;
+  readonly rows: number;
+  readonly size: number;
+}
+
+export type Operation = Embed | RmsNorm | Linear | RopeStore | Attention | Gate | Add | Softcap | Gram;
 export type OperationName = Operation["op"];

@@ -16,6 +16,7 @@ import { add } from "./add/reference.ts";
 import { attention } from "./attention/reference.ts";
 import { embed } from "./embed/reference.ts";
 import { gate } from "./gate/reference.ts";
+import { gram } from "./gram/reference.ts";
 import { linear } from "./linear/reference.ts";
 import { rmsNorm } from "./rmsNorm/reference.ts";
 import { ropeStore } from "./ropeStore/reference.ts";
@@ -148,6 +149,9 @@ export class ReferenceBackend implements Backend {
         break;
       case "softcap":
         softcap(floats(op.input), op.rows * op.size, op.limit);
+        break;
+      case "gram":
+        gram(floats(op.input), floats(op.sums), op.rows, op.size);
     }
   }
 

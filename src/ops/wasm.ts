@@ -3,6 +3,7 @@ import { lowerAdd } from "./add/wasm.ts";
 import { lowerAttention } from "./attention/wasm.ts";
 import { lowerEmbed } from "./embed/wasm.ts";
 import { lowerGate } from "./gate/wasm.ts";
+import { lowerGram } from "./gram/wasm.ts";
 import { linearLoader } from "./linear/load.ts";
 import { lowerLinear } from "./linear/wasm.ts";
 import { lowerRmsNorm } from "./rmsNorm/wasm.ts";
@@ -19,6 +20,7 @@ const lowerings: Lowerings = {
   gate: lowerGate,
   add: lowerAdd,
   softcap: lowerSoftcap,
+  gram: lowerGram,
 };
 
 /** Opens the WebAssembly backend with all operations. */

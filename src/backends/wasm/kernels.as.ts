@@ -5,6 +5,7 @@ import { add, addBias } from "../../ops/add/wasm.as";
 import { attention } from "../../ops/attention/wasm.as";
 import { embed } from "../../ops/embed/wasm.as";
 import { gate } from "../../ops/gate/wasm.as";
+import { gram, gramPack } from "../../ops/gram/wasm.as";
 import { linearDecoded, linearTilesFloat } from "../../ops/linear/decoded.as";
 import { linearF16, linearF32 } from "../../ops/linear/float.as";
 import { linearByteInt8, linearNibbleInt8, quantize } from "../../ops/linear/int8.as";
@@ -27,9 +28,8 @@ export function heapBase(): usize {
 
 function execute(program: usize, t: i32, n: i32): void {
   let at = program;
-  for (;;) {
-    const code = load<i32>(at);
-    if (code == op.END) return;
+  let code = load<i32>(at);
+  while (code != op.END) {
     const args = at + 12;
     if (code == op.RMS_NORM) rmsNorm(args, t, n);
     else if (code == op.LINEAR_NIBBLE_INT8) linearNibbleInt8(args, t, n);
@@ -47,16 +47,23 @@ function execute(program: usize, t: i32, n: i32): void {
     else if (code == op.ADD_BIAS) addBias(args, t, n);
     else if (code == op.EMBED) embed(args, t, n);
     else if (code == op.SOFTCAP) softcap(args, t, n);
+    else if (code == op.GRAM_PACK) gramPack(args, t, n);
+    else if (code == op.GRAM) gram(args, t, n);
     else if (code == op.READ_STREAM) readStream(args, t, n);
     else unreachable();
-    if (n > 1 && !(load<i32>(at, 8) & op.NO_BARRIER)) barrier(n);
+    const join = n > 1 && !(load<i32>(at, 8) & op.NO_BARRIER);
     at += (<usize>load<i32>(at, 4)) << 2;
+    // Read before the join: after the last one the caller may free the program.
+    code = load<i32>(at);
+    if (join) barrier(n);
   }
 }
 
 /** Runs a program with all threads; the caller is thread 0. */
 export function run(program: usize): void {
   const n = load<i32>(op.THREADS);
+  // Nothing in an empty program would make the caller wait for the others.
+  if (load<i32>(program) == op.END) return;
   if (n > 1) {
     store<u32>(op.PROGRAM, <u32>program);
     atomic.add<i32>(op.GENERATION, 1);

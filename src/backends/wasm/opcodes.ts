@@ -19,6 +19,8 @@ export const ADD_BIAS = 14;
 export const LINEAR_DECODED = 15;
 export const READ_STREAM = 16;
 export const LINEAR_TILES_FLOAT = 17;
+export const GRAM_PACK = 40;
+export const GRAM = 41;
 
 /** Set in an instruction's flags word when the next one may start before all threads are done with this. */
 export const NO_BARRIER = 1;
