@@ -1,5 +1,6 @@
 import { UsageError } from "../errors.ts";
 import { createDetokenizer } from "../text/detokenizer.ts";
+import { breather } from "./breathe.ts";
 import type { Model } from "./model.ts";
 import { prefill } from "./prefill.ts";
 import type { SamplerOptions } from "./sampler/options.ts";
@@ -93,6 +94,7 @@ export class Generation implements AsyncIterable<string> {
     const limit = Math.min(maxTokens, context - prompt.length);
     // Past these lengths a rope turns all positions otherwise, cached keys included.
     const borders = new Set(this.#model.spec.ropes.map(({ border }) => border));
+    const breathe = breather();
     const tokens: number[] = [];
     let text = "";
     let finishReason: GenerationResult["finishReason"] = "length";
@@ -121,8 +123,7 @@ export class Generation implements AsyncIterable<string> {
       logits = borders.has(length - 1)
         ? await prefill(runner, [...prompt, ...tokens], signal)
         : await runner.step({ ids: [id], positions: [length - 1] }, "last");
-      // Lets timers, signals and other readers in between tokens.
-      if (tokens.length % 16 === 0) await new Promise((resolve) => setTimeout(resolve));
+      await breathe();
     }
     const seconds = (performance.now() - firstAt) / 1000;
     const rest = matcher.push(detokenizer.flush()).text + matcher.flush();

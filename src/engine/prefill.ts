@@ -1,3 +1,4 @@
+import { breather } from "./breathe.ts";
 import type { Runner } from "./runner.ts";
 
 /**
@@ -10,6 +11,7 @@ export async function prefill(
   signal?: AbortSignal,
   start = 0,
 ): Promise<Float32Array | undefined> {
+  const breathe = breather();
   let logits: Float32Array | undefined;
   for (let at = 0; at < ids.length; at += runner.chunk) {
     if (signal?.aborted) return undefined;
@@ -17,7 +19,7 @@ export async function prefill(
     const last = at + part.length === ids.length;
     const positions = part.map((_, i) => start + at + i);
     logits = await runner.step({ ids: part, positions, length: start + ids.length }, last ? "last" : "none");
-    if (!last) await new Promise((resolve) => setTimeout(resolve));
+    await breathe();
   }
   return logits;
 }

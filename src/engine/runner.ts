@@ -5,7 +5,7 @@ import { HalftoneError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { ropeRow } from "../models/rope.ts";
 import { reserveBuffers, type StepBuffers } from "./buffers.ts";
-import { type ForwardPlan, forward, type LogitsWanted } from "./forward.ts";
+import { type ForwardPlan, forward, type LogitsWanted, logitRowsOf } from "./forward.ts";
 import { KeyValueCache } from "./kvCache.ts";
 import type { LoadedWeights } from "./weights.ts";
 
@@ -56,13 +56,14 @@ export class Runner {
 
   /**
    * Runs one step of at most `chunk` tokens.
-   * Returns logits, float32 [tokens, vocabulary] for "all", [vocabulary] for "last", empty for "none".
+   * Returns logits, float32 [tokens, vocabulary] for "all", [vocabulary] for "last", empty for "none",
+   * [wanted, vocabulary] for a number.
    */
   async step(input: StepInput, wanted: LogitsWanted): Promise<Float32Array> {
     const rows = input.ids.length;
     this.#check(input);
     this.#upload(input);
-    const logitRows = wanted === "all" ? rows : wanted === "last" ? 1 : 0;
+    const logitRows = logitRowsOf(wanted, rows);
     const program = this.#program(rows, wanted, logitRows);
     await this.#backend.run(program);
     if (logitRows === 0) return new Float32Array(0);
@@ -100,9 +101,9 @@ export class Runner {
   #upload({ ids, positions, sequences, length }: StepInput): void {
     const rows = ids.length;
     const { ids: idSlot, positions: positionSlot, sequences: sequenceSlot, ropes } = this.#buffers;
-    this.#backend.upload(idSlot, Int32Array.from(ids));
-    this.#backend.upload(positionSlot, Int32Array.from(positions));
-    this.#backend.upload(sequenceSlot, sequences ? Int32Array.from(sequences) : new Int32Array(rows));
+    this.#backend.upload(idSlot, new Int32Array(ids));
+    this.#backend.upload(positionSlot, new Int32Array(positions));
+    this.#backend.upload(sequenceSlot, sequences ? new Int32Array(sequences) : new Int32Array(rows));
     let longest = length ?? 0;
     for (let i = 0; i < rows; i++) longest = Math.max(longest, positions[i] + 1);
     this.spec.ropes.forEach((rope, r) => {

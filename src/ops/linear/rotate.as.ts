@@ -92,40 +92,55 @@ function walshHadamard(x: usize, size: i32): void {
   }
 }
 
-/** x[i][:] = sum over j of base[i][j] * x[j][:], runs of `run` elements. */
+/** x[i][:] = sum over j of base[i][j] * x[j][:], runs of `run` elements; two i at a time share the loads. */
 function multiplyBase(x: usize, base: usize, order: i32, run: i32, scratch: usize): void {
-  const bytes = (<usize>run) << 2;
+  const bytes = <usize>run << 2;
   memory.copy(scratch, x, bytes * order);
-  for (let i = 0; i < order; i++) {
-    const signs = base + ((<usize>(i * order)) << 2);
+  for (let i = 0; i < order; i += 2) {
+    const first = base + (<usize>(i * order) << 2);
+    const second = first + (<usize>order << 2);
     const out = x + <usize>i * bytes;
     let k = 0;
     for (; k + 16 <= run; k += 16) {
-      let from = scratch + ((<usize>k) << 2);
-      let a = f32x4.splat(0),
-        b = a,
-        c = a,
-        d = a;
+      let from = scratch + (<usize>k << 2);
+      let a = f32x4.splat(0), b = a, c = a, d = a, e = a, f = a, g = a, h = a;
       for (let j = 0; j < order; j++) {
-        const sign = v128.load32_splat(signs + ((<usize>j) << 2));
-        a = madd(sign, v128.load(from), a);
-        b = madd(sign, v128.load(from, 16), b);
-        c = madd(sign, v128.load(from, 32), c);
-        d = madd(sign, v128.load(from, 48), d);
+        const p = v128.load32_splat(first + (<usize>j << 2));
+        const q = v128.load32_splat(second + (<usize>j << 2));
+        let v = v128.load(from);
+        a = madd(p, v, a);
+        e = madd(q, v, e);
+        v = v128.load(from, 16);
+        b = madd(p, v, b);
+        f = madd(q, v, f);
+        v = v128.load(from, 32);
+        c = madd(p, v, c);
+        g = madd(q, v, g);
+        v = v128.load(from, 48);
+        d = madd(p, v, d);
+        h = madd(q, v, h);
         from += bytes;
       }
-      const to = out + ((<usize>k) << 2);
+      const to = out + (<usize>k << 2);
       v128.store(to, a);
       v128.store(to, b, 16);
       v128.store(to, c, 32);
       v128.store(to, d, 48);
+      v128.store(to + bytes, e);
+      v128.store(to + bytes, f, 16);
+      v128.store(to + bytes, g, 32);
+      v128.store(to + bytes, h, 48);
     }
     for (; k < run; k++) {
       let sum: f32 = 0;
-      for (let j = 0; j < order; j++)
-        sum +=
-          load<f32>(signs + ((<usize>j) << 2)) * load<f32>(scratch + <usize>j * bytes + ((<usize>k) << 2));
-      store<f32>(out + ((<usize>k) << 2), sum);
+      let other: f32 = 0;
+      for (let j = 0; j < order; j++) {
+        const value = load<f32>(scratch + <usize>j * bytes + (<usize>k << 2));
+        sum += load<f32>(first + (<usize>j << 2)) * value;
+        other += load<f32>(second + (<usize>j << 2)) * value;
+      }
+      store<f32>(out + (<usize>k << 2), sum);
+      store<f32>(out + bytes + (<usize>k << 2), other);
     }
   }
 }
