@@ -5,6 +5,7 @@ export class Scratch {
   readonly #sizes = new Map<string, number>();
   readonly #addresses = new Map<string, number>();
   readonly threads: number;
+  #stride = 0;
 
   constructor(threads: number) {
     this.threads = threads;
@@ -16,10 +17,13 @@ export class Scratch {
     return { resolve: () => this.#addresses.get(name)! };
   }
 
-  /** Address of the first thread's piece and the distance between pieces, to pass one after the other. */
-  perThread(byteLength: number): [Deferred, number] {
-    const stride = Math.ceil(byteLength / 64) * 64;
-    return [this.shared("thread", stride * this.threads), stride];
+  /**
+   * Address of the first thread's piece and the distance between pieces, to pass one after the other. The distance
+   * is one for the whole program: threads that are at different instructions must not share a piece.
+   */
+  perThread(byteLength: number): [Deferred, Deferred] {
+    this.#stride = Math.max(this.#stride, Math.ceil(byteLength / 64) * 64);
+    return [this.shared("thread", this.#stride * this.threads), { resolve: () => this.#stride }];
   }
 
   /** Allocates every region; call once, when all instructions are known. Returns the addresses, to free them. */

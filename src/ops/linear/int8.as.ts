@@ -63,7 +63,8 @@ function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: 
   for (; i + 4 <= count; i += 4) peaks = f32x4.max(peaks, f32x4.abs(v128.load(x + (<usize>i << 2))));
   for (; i < count; i++) peak = max(peak, abs(load<f32>(x + (<usize>i << 2))));
   peak = max(peak, max(max(f32x4.extract_lane(peaks, 0), f32x4.extract_lane(peaks, 1)), max(f32x4.extract_lane(peaks, 2), f32x4.extract_lane(peaks, 3))));
-  const inverse: f32 = peak > 0 ? 127 / peak : 0;
+  // Below, 127 / peak could be infinite.
+  const inverse: f32 = peak > 1e-36 ? 127 / peak : 0;
   const factor = f32x4.splat(inverse);
   let totals = i32x4.splat(0);
   i = 0;
@@ -77,7 +78,9 @@ function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: 
   }
   let sum = i32x4.extract_lane(totals, 0) + i32x4.extract_lane(totals, 1) + i32x4.extract_lane(totals, 2) + i32x4.extract_lane(totals, 3);
   for (; i < count; i++) {
-    const value = <i32>nearest(load<f32>(x + (<usize>i << 2)) * inverse);
+    // Saturating, as above: a conversion of NaN would trap.
+    const scaled = f32x4.splat(nearest(load<f32>(x + (<usize>i << 2)) * inverse));
+    const value = i32x4.extract_lane(i32x4.trunc_sat_f32x4_s(scaled), 0);
     store<i8>(q + i, value);
     sum += value;
   }
