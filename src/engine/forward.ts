@@ -12,8 +12,14 @@ import type { StepBuffers } from "./buffers.ts";
 import type { KeyValueCache } from "./kvCache.ts";
 import type { LoadedWeights } from "./weights.ts";
 
-/** Whose logits a step computes: every token's, the last one's, or nobody's. */
-export type LogitsWanted = "all" | "last" | "none";
+/** Whose logits a step computes: every token's, the last one's, nobody's, or those of the last so many. */
+export type LogitsWanted = "all" | "last" | "none" | number;
+
+/** Rows of logits that a step over `rows` tokens gives. */
+export function logitRowsOf(wanted: LogitsWanted, rows: number): number {
+  if (typeof wanted === "number") return wanted;
+  return wanted === "all" ? rows : wanted === "last" ? 1 : 0;
+}
 
 export interface ForwardPlan {
   readonly spec: DecoderSpec;
@@ -43,7 +49,8 @@ export function forward(
   spec.layers.forEach((layer, i) => {
     step.layer(layer, i);
   });
-  if (wanted !== "none" && logits) step.head(wanted === "all" ? rows : 1, logits);
+  const logitRows = logitRowsOf(wanted, rows);
+  if (logitRows > 0 && logits) step.head(logitRows, logits);
   return step.operations;
 }
 
