@@ -27,13 +27,16 @@ export class Arena {
       range.start += size;
       if (range.start === range.end) this.#free.splice(index, 1);
     } else {
-      start = this.#end;
+      const last = this.#free.at(-1);
+      const atEnd = last?.end === this.#end;
+      start = atEnd ? last!.start : this.#end;
       if (!this.#grow(start + size)) {
         const used = Math.round(this.bytesAllocated / 2 ** 20);
         throw new HalftoneError(
           `out of memory: ${Math.ceil(byteLength / 2 ** 20)} MB more do not fit beside ${used} MB; take a smaller model, fewer bits or a shorter context`,
         );
       }
+      if (atEnd) this.#free.pop();
       this.#end = start + size;
     }
     this.#sizes.set(start, size);
