@@ -16,7 +16,8 @@ import { Scratch } from "./scratch.ts";
 import type { SpawnWorker } from "./workers.ts";
 
 const PAGE = 65536;
-const MAX_PAGES = 65536;
+/** Most pages of the memory: 4 GB, or what a small device gives as address space. */
+const MAX_PAGES = [65536, 32768, 16384, 8192];
 
 /** What a lowering may use: memory of the device, and scratch of the program being recorded. */
 export interface LoweringContext {
@@ -65,12 +66,7 @@ export class WasmDevice {
     this.#arena = new Arena(kernels.heapBase(), (end) => {
       const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
       if (missing <= 0) return true;
-      try {
-        memory.grow(Math.min(Math.max(missing, 256), MAX_PAGES - memory.buffer.byteLength / PAGE));
-      } catch {
-        return false;
-      }
-      return memory.buffer.byteLength >= end;
+      return tryGrow(memory, Math.max(missing, 256)) || tryGrow(memory, missing);
     });
   }
 
@@ -151,12 +147,8 @@ export class WasmBackend implements Backend {
     const { exports } = await WebAssembly.instantiate(module, { env });
     const view = new Int32Array(memory.buffer);
     view[control.THREADS >> 2] = threads;
-    // A browser's main thread may not sleep, it has to spin.
-    view[control.MAY_WAIT >> 2] = typeof document === "undefined" ? 1 : 0;
-    const spawn = options.spawn;
-    const workers = await Promise.all(
-      Array.from({ length: threads - 1 }, (_, i) => spawn!({ module, memory, thread: i + 1 })),
-    );
+    view[control.MAY_WAIT >> 2] = mayWait(view) ? 1 : 0;
+    const workers = await startWorkers(threads - 1, (i) => options.spawn!({ module, memory, thread: i + 1 }));
     const device = new WasmDevice(exports as unknown as Kernels, memory, threads, simd);
     return new WasmBackend(device, workers, lowerings, loader);
   }
@@ -253,17 +245,53 @@ export class WasmBackend implements Backend {
   }
 }
 
+/** All of them, or none when one fails. */
+async function startWorkers(
+  count: number,
+  start: (index: number) => Promise<{ terminate(): void }>,
+): Promise<{ terminate(): void }[]> {
+  const starts = await Promise.allSettled(Array.from({ length: count }, (_, i) => start(i)));
+  const workers = starts.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const failed = starts.find((result) => result.status === "rejected");
+  if (failed === undefined) return workers;
+  for (const worker of workers) worker.terminate();
+  throw failed.reason;
+}
+
+/** A browser's page and its service worker may not sleep, they have to spin. */
+function mayWait(words: Int32Array): boolean {
+  try {
+    Atomics.wait(words, control.MAY_WAIT >> 2, 1, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 interface WasmProgram extends Program {
   readonly address: number;
 }
 
 function sharedMemory(): WebAssembly.Memory {
+  let cause: unknown;
+  for (const maximum of MAX_PAGES) {
+    try {
+      return new WebAssembly.Memory({ initial: 16, maximum, shared: true });
+    } catch (error) {
+      cause = error;
+    }
+  }
+  throw new UnsupportedError(
+    "this engine gives no shared WebAssembly memory; raise its address-space limit or use a current browser",
+    { cause },
+  );
+}
+
+function tryGrow(memory: WebAssembly.Memory, pages: number): boolean {
   try {
-    return new WebAssembly.Memory({ initial: 16, maximum: MAX_PAGES, shared: true });
-  } catch (cause) {
-    throw new UnsupportedError(
-      "this engine gives no shared WebAssembly memory; raise its address-space limit or use a current browser",
-      { cause },
-    );
+    memory.grow(pages);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -55,7 +55,7 @@ function execute(program: usize, t: i32, n: i32): void {
     at += (<usize>load<i32>(at, 4)) << 2;
     // Read before the join: after the last one the caller may free the program.
     code = load<i32>(at);
-    if (join) barrier(n);
+    if (join) barrier(t, n);
   }
 }
 
@@ -80,7 +80,7 @@ export function work(t: i32): void {
     while (spins-- > 0 && atomic.load<i32>(op.GENERATION) == generation) {}
     if (atomic.load<i32>(op.GENERATION) == generation) {
       atomic.add<i32>(op.SLEEPERS, 1);
-      waitWhile(op.GENERATION, generation);
+      waitWhile(op.GENERATION, generation, t);
       atomic.sub<i32>(op.SLEEPERS, 1);
     }
     generation++;

@@ -32,4 +32,5 @@ export const THREADS = 192;
 export const BARRIER_COUNT = 256;
 export const BARRIER_PHASE = 320;
 export const SLEEPERS = 384;
+/** Whether thread 0 may sleep. */
 export const MAY_WAIT = 448;

@@ -11,7 +11,8 @@ export function share(units: i32, t: i32, n: i32, grain: i32): i32 {
   return min(units, <i32>((<i64>grains * t) / n) * grain);
 }
 
-export function barrier(n: i32): void {
+/** Thread `t` of `n` waits for the others. */
+export function barrier(t: i32, n: i32): void {
   const phase = atomic.load<i32>(BARRIER_PHASE);
   if (atomic.add<i32>(BARRIER_COUNT, 1) == n - 1) {
     atomic.store<i32>(BARRIER_COUNT, 0);
@@ -20,12 +21,12 @@ export function barrier(n: i32): void {
     return;
   }
   for (let i = 0; i < SPINS; i++) if (atomic.load<i32>(BARRIER_PHASE) != phase) return;
-  waitWhile(BARRIER_PHASE, phase);
+  waitWhile(BARRIER_PHASE, phase, t);
 }
 
-/** Sleeps, where the host allows it, until the word differs from `value`. */
-export function waitWhile(address: usize, value: i32): void {
+/** Sleeps until the word differs from `value`. Workers always may; the caller, thread 0, where its host lets it. */
+export function waitWhile(address: usize, value: i32, t: i32): void {
   while (atomic.load<i32>(address) == value) {
-    if (load<i32>(MAY_WAIT)) atomic.wait<i32>(address, value, -1);
+    if (t || load<i32>(MAY_WAIT)) atomic.wait<i32>(address, value, -1);
   }
 }
