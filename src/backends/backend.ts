@@ -17,8 +17,11 @@ export interface FloatWeights {
   readonly scheme: "f32" | "f16";
   readonly rows: number;
   readonly columns: number;
-  /** float32 rows [start, end), called once per block of rows, in order. */
-  readonly readRows: (start: number, end: number) => Promise<Float32Array>;
+  /**
+   * float32 rows [start, end), called once per block of rows, in order. A reader that can writes them to `target`,
+   * which may lie in shared memory, and returns it.
+   */
+  readonly readRows: (start: number, end: number, target?: Float32Array) => Promise<Float32Array>;
 }
 
 export interface QuantizedWeights {

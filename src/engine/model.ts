@@ -68,7 +68,8 @@ export class Model {
 
   /** Loads a checkpoint into a backend, which the model then owns. The checkpoint may be closed afterwards. */
   static async load(checkpoint: Checkpoint, backend: Backend, options: ModelOptions = {}): Promise<Model> {
-    const spec = tieMissingHead(decoderFor(checkpoint.source, checkpoint.config), checkpoint);
+    const { source, config, tensors } = checkpoint;
+    const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
     const floats = options.floats ?? (parametersOf(spec) * 4 > HALF_ABOVE_BYTES ? "f16" : "f32");
     const weights = await loadWeights(spec, checkpoint, backend, floats);
     return new Model(spec, checkpoint, backend, weights, options);

@@ -23,7 +23,8 @@ export function planTensors(checkpoint: Checkpoint, options: QuantizeOptions): M
   if (quantizationOf(checkpoint)) {
     throw new UsageError(`${checkpoint.source}: is quantized already; start from the float model`);
   }
-  const decoder = tieMissingHead(decoderFor(checkpoint.source, checkpoint.config), checkpoint);
+  const { source, config, tensors } = checkpoint;
+  const decoder = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
   const plan = new Map<string, StoredScheme>();
   const { rotate = true, seed = 0, embeddingScheme = DEFAULT_EMBEDDING_SCHEME } = options;
   const add = (weight: string, scheme: string) => {

@@ -34,10 +34,11 @@ async function loadFloat(weights: FloatWeights, device: WasmDevice): Promise<Lin
   const staging = scheme === "f16" ? device.reserve(Math.min(rows, chunkRows) * columns * 4) : undefined;
   for (let start = 0; start < rows; start += chunkRows) {
     const end = Math.min(rows, start + chunkRows);
-    const values = await readRows(start, end);
     const place = data.place + start * columns * size;
-    new Float32Array(device.memory.buffer, staging?.place ?? place, values.length).set(values);
-    if (staging) device.kernels.narrowToHalf(staging.place, place, values.length);
+    const floats = new Float32Array(device.memory.buffer, staging?.place ?? place, (end - start) * columns);
+    const values = await readRows(start, end, floats);
+    if (values.buffer !== floats.buffer) floats.set(values);
+    if (staging) device.kernels.narrowToHalf(staging.place, place, floats.length);
   }
   if (staging) device.free(staging);
   const packing = scheme === "f32" ? "float" : "half";
