@@ -6,9 +6,11 @@ import { attention } from "../../ops/attention/wasm.as";
 import { embed } from "../../ops/embed/wasm.as";
 import { gate } from "../../ops/gate/wasm.as";
 import { gram, gramPack } from "../../ops/gram/wasm.as";
-import { linearDecoded, linearTilesFloat } from "../../ops/linear/decoded.as";
+import { linearTilesFloat } from "../../ops/linear/decoded.as";
+import { linearFieldsFloat, linearFieldsInt8 } from "../../ops/linear/fieldProducts.as";
 import { linearF16, linearF32 } from "../../ops/linear/float.as";
-import { linearByteInt8, linearNibbleInt8, quantize } from "../../ops/linear/int8.as";
+import { linearByteInt8, linearNibbleInt8 } from "../../ops/linear/int8.as";
+import { quantize } from "../../ops/linear/quantize.as";
 import { rotate } from "../../ops/linear/rotate.as";
 import { rmsNorm } from "../../ops/rmsNorm/wasm.as";
 import { ropeStore } from "../../ops/ropeStore/wasm.as";
@@ -16,6 +18,7 @@ import { softcap } from "../../ops/softcap/wasm.as";
 import * as op from "./opcodes";
 import { barrier, waitWhile } from "./parallel.as";
 
+export { packFields, packLattice } from "../../ops/linear/fieldPack.as";
 export { narrowToHalf, packBytes, packNibbles } from "../../ops/linear/pack.as";
 
 /** Between tokens a worker spins this often before it sleeps; waking one costs about 40 microseconds. */
@@ -36,7 +39,8 @@ function execute(program: usize, t: i32, n: i32): void {
     else if (code == op.LINEAR_BYTE_INT8) linearByteInt8(args, t, n);
     else if (code == op.LINEAR_F32) linearF32(args, t, n);
     else if (code == op.LINEAR_F16) linearF16(args, t, n);
-    else if (code == op.LINEAR_DECODED) linearDecoded(args, t, n);
+    else if (code == op.LINEAR_FIELDS_INT8) linearFieldsInt8(args, t, n);
+    else if (code == op.LINEAR_FIELDS_FLOAT) linearFieldsFloat(args, t, n);
     else if (code == op.LINEAR_TILES_FLOAT) linearTilesFloat(args, t, n);
     else if (code == op.ROTATE) rotate(args, t, n);
     else if (code == op.QUANTIZE) quantize(args, t, n);

@@ -11,12 +11,12 @@ import { share } from "../../backends/wasm/parallel.as";
 const NIBBLE_MASK = memory.data<u8>([15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15], 16);
 
 /** Activations that share a scale. */
-const GROUP = 128;
+export const GROUP = 128;
 
 /** c + sums of four products, per 32-bit lane; `w` within 7 bits, so that every ISA agrees. */
 // @ts-ignore: decorator
 @inline
-function dot(a: v128, w: v128, c: v128): v128 {
+export function dot(a: v128, w: v128, c: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i32x4.relaxed_dot_i8x16_i7x16_add_s(a, w, c);
   const low = i32x4.extadd_pairwise_i16x8_s(i16x8.extmul_low_i8x16_s(a, w));
   const high = i32x4.extadd_pairwise_i16x8_s(i16x8.extmul_high_i8x16_s(a, w));
@@ -30,62 +30,6 @@ function dot(a: v128, w: v128, c: v128): v128 {
 function swizzle(table: v128, index: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i8x16.relaxed_swizzle(table, index);
   return i8x16.swizzle(table, index);
-}
-
-/** args: x, rows, size, padded, q, scales, sums. q: int8 [rows, padded]; scales and sums of a group: [rows, groups]. */
-export function quantize(args: usize, t: i32, n: i32): void {
-  const x = <usize>load<u32>(args);
-  const rows = load<i32>(args, 4);
-  const size = load<i32>(args, 8);
-  const padded = load<i32>(args, 12);
-  const q = <usize>load<u32>(args, 16);
-  const scales = <usize>load<u32>(args, 20);
-  const sums = <usize>load<u32>(args, 24);
-  const groups = (size + GROUP - 1) / GROUP;
-  const end = share(rows, t + 1, n, 1);
-  for (let row = share(rows, t, n, 1); row < end; row++) {
-    const target = q + <usize>row * padded;
-    for (let g = 0; g < groups; g++) {
-      const first = g * GROUP;
-      const at = <usize>(row * groups + g) << 2;
-      quantizeGroup(
-        x + (<usize>(row * size + first) << 2), min(GROUP, size - first), target + first, scales + at, sums + at,
-      );
-    }
-    memory.fill(target + size, 0, padded - size);
-  }
-}
-
-function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: usize): void {
-  let peaks = f32x4.splat(0);
-  let peak: f32 = 0;
-  let i = 0;
-  for (; i + 4 <= count; i += 4) peaks = f32x4.max(peaks, f32x4.abs(v128.load(x + (<usize>i << 2))));
-  for (; i < count; i++) peak = max(peak, abs(load<f32>(x + (<usize>i << 2))));
-  peak = max(peak, max(max(f32x4.extract_lane(peaks, 0), f32x4.extract_lane(peaks, 1)), max(f32x4.extract_lane(peaks, 2), f32x4.extract_lane(peaks, 3))));
-  // Below, 127 / peak could be infinite.
-  const inverse: f32 = peak > 1e-36 ? 127 / peak : 0;
-  const factor = f32x4.splat(inverse);
-  let totals = i32x4.splat(0);
-  i = 0;
-  for (; i + 8 <= count; i += 8) {
-    const at = x + (<usize>i << 2);
-    const low = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(v128.load(at), factor)));
-    const high = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(v128.load(at, 16), factor)));
-    totals = i32x4.add(totals, i32x4.add(low, high));
-    const words = i16x8.narrow_i32x4_s(low, high);
-    v128.store64_lane(q + i, i8x16.narrow_i16x8_s(words, words), 0);
-  }
-  let sum = i32x4.extract_lane(totals, 0) + i32x4.extract_lane(totals, 1) + i32x4.extract_lane(totals, 2) + i32x4.extract_lane(totals, 3);
-  for (; i < count; i++) {
-    // Saturating, as above: a conversion of NaN would trap.
-    const scaled = f32x4.splat(nearest(load<f32>(x + (<usize>i << 2)) * inverse));
-    const value = i32x4.extract_lane(i32x4.trunc_sat_f32x4_s(scaled), 0);
-    store<i8>(q + i, value);
-    sum += value;
-  }
-  store<f32>(scaleOut, peak / 127);
-  store<i32>(sumOut, sum);
 }
 
 // @ts-ignore: decorator
@@ -307,7 +251,7 @@ function addGroups(
   }
 }
 
-function storeTile(f: usize, out: usize, tokens: i32, outStride: usize, rowScales: usize, count: i32): void {
+export function storeTile(f: usize, out: usize, tokens: i32, outStride: usize, rowScales: usize, count: i32): void {
   for (let token = 0; token < tokens; token++) {
     for (let v = 0; v < 16; v += 4) {
       storeRows(out + (<usize>v << 2), v128.load(f + (<usize>v << 2)), rowScales + (<usize>v << 2), count - v);

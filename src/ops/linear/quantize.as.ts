@@ -1,0 +1,72 @@
+import { maxLanes } from "../../backends/wasm/math.as";
+import { share } from "../../backends/wasm/parallel.as";
+import { GROUP } from "./int8.as";
+
+/**
+ * 1.5 * 2^23, four times, and its bits: adding it rounds a small float to an integer, ties to even, in the low
+ * bits of the sum. Far fewer instructions than a saturating conversion, and nothing can trap. In memory, because
+ * V8 builds a vector constant anew at each use in a loop.
+ */
+const ROUNDING = memory.data<f32>([12582912.0, 12582912.0, 12582912.0, 12582912.0], 16);
+
+/** args: x, rows, size, padded, q, scales, sums. q: int8 [rows, padded]; scales and sums of a group: [rows, groups]. */
+export function quantize(args: usize, t: i32, n: i32): void {
+  const x = <usize>load<u32>(args);
+  const rows = load<i32>(args, 4);
+  const size = load<i32>(args, 8);
+  const padded = load<i32>(args, 12);
+  const q = <usize>load<u32>(args, 16);
+  const scales = <usize>load<u32>(args, 20);
+  const sums = <usize>load<u32>(args, 24);
+  const groups = (size + GROUP - 1) / GROUP;
+  const end = share(rows, t + 1, n, 1);
+  for (let row = share(rows, t, n, 1); row < end; row++) {
+    const target = q + <usize>row * padded;
+    for (let g = 0; g < groups; g++) {
+      const first = g * GROUP;
+      const at = <usize>(row * groups + g) << 2;
+      quantizeGroup(
+        x + (<usize>(row * size + first) << 2), min(GROUP, size - first), target + first, scales + at, sums + at,
+      );
+    }
+    memory.fill(target + size, 0, padded - size);
+  }
+}
+
+/** Scale max|x| / 127, nearest integers. */
+function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: usize): void {
+  let peaks = f32x4.splat(0);
+  let i = 0;
+  for (; i + 4 <= count; i += 4) peaks = f32x4.pmax(peaks, f32x4.abs(v128.load(x + (<usize>i << 2))));
+  for (; i < count; i++) peaks = f32x4.pmax(peaks, f32x4.abs(v128.load32_splat(x + (<usize>i << 2))));
+  const peak = maxLanes(peaks);
+  // Below, 127 / peak could be infinite.
+  const factor = f32x4.splat(peak > 1e-36 ? 127 / peak : 0);
+  const rounding = v128.load(ROUNDING);
+  let totals = i32x4.splat(0);
+  i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const at = x + (<usize>i << 2);
+    const low = toIntegers(v128.load(at), factor, rounding);
+    const high = toIntegers(v128.load(at, 16), factor, rounding);
+    totals = i32x4.add(totals, i32x4.add(low, high));
+    const words = i16x8.narrow_i32x4_s(low, high);
+    v128.store64_lane(q + i, i8x16.narrow_i16x8_s(words, words), 0);
+  }
+  let sum =
+    i32x4.extract_lane(totals, 0) + i32x4.extract_lane(totals, 1) +
+    (i32x4.extract_lane(totals, 2) + i32x4.extract_lane(totals, 3));
+  for (; i < count; i++) {
+    const value = i32x4.extract_lane(toIntegers(v128.load32_splat(x + (<usize>i << 2)), factor, rounding), 0);
+    store<i8>(q + i, value);
+    sum += value;
+  }
+  store<f32>(scaleOut, peak / 127);
+  store<i32>(sumOut, sum);
+}
+
+// @ts-ignore: decorator
+@inline
+function toIntegers(x: v128, factor: v128, rounding: v128): v128 {
+  return i32x4.sub(f32x4.add(f32x4.mul(x, factor), rounding), rounding);
+}
