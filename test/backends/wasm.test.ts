@@ -31,7 +31,7 @@ async function count(backend: Backend, operations: number, runs: number, size = 
 describe("threads", () => {
   it("take turns on programs that are freed and replaced at once", async () => {
     const backend = await open(2);
-    for (let i = 1; i <= 3000; i++) {
+    for (let i = 1; i <= 1000; i++) {
       const operations = 1 + (i % 5);
       const size = 1 + (i % 300);
       expect(await count(backend, operations, 1, size)).toEqual(new Float32Array(size).fill(operations));
@@ -41,7 +41,7 @@ describe("threads", () => {
 
   it.each([
     [2, 10_000],
-    [3, 1_000],
+    [3, 300],
   ])("%i threads finish %i small programs", async (threads, runs) => {
     const backend = await open(threads);
     expect(backend.threads).toBe(threads);

@@ -1,0 +1,30 @@
+import { fillGaussian } from "../src/quantizers/random.ts";
+
+/** The middle value. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1];
+}
+
+/** Seconds that `work` takes. */
+export function seconds(work: () => void): number {
+  const started = performance.now();
+  work();
+  return (performance.now() - started) / 1e3;
+}
+
+/** Bytes without a pattern: a short random run repeated, for a size that is slow to draw. */
+export function noise(byteLength: number): Uint8Array {
+  const run = new Uint8Array(fillGaussian(new Float32Array(1 << 16), 1).buffer);
+  const bytes = new Uint8Array(byteLength);
+  for (let at = 0; at < byteLength; at += run.length) bytes.set(run.subarray(0, byteLength - at), at);
+  return bytes;
+}
+
+/** Rows as a table, numbers right-aligned. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i].length)));
+  const line = (row: readonly string[]) =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join("  ");
+  return [header, ...rows].map(line).join("\n");
+}
