@@ -1,4 +1,4 @@
-import { maxLanes } from "../../backends/wasm/math.as";
+import { maxLanes, sumLanes } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
 import { GROUP } from "./int8.as";
 
@@ -36,10 +36,16 @@ export function quantize(args: usize, t: i32, n: i32): void {
 /** Scale max|x| / 127, nearest integers. */
 function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: usize): void {
   let peaks = f32x4.splat(0);
+  // x - x: zero, or NaN where x is NaN or infinite, which maxima and integers would hide.
+  let poison = peaks;
   let i = 0;
-  for (; i + 4 <= count; i += 4) peaks = f32x4.pmax(peaks, f32x4.abs(v128.load(x + (<usize>i << 2))));
-  for (; i < count; i++) peaks = f32x4.pmax(peaks, f32x4.abs(v128.load32_splat(x + (<usize>i << 2))));
-  const peak = maxLanes(peaks);
+  for (; i < count; i += i + 4 <= count ? 4 : 1) {
+    const at = x + (<usize>i << 2);
+    const v = i + 4 <= count ? v128.load(at) : v128.load32_splat(at);
+    peaks = f32x4.pmax(peaks, f32x4.abs(v));
+    poison = f32x4.add(poison, f32x4.sub(v, v));
+  }
+  const peak = maxLanes(peaks) + sumLanes(poison);
   // Below, 127 / peak could be infinite.
   const factor = f32x4.splat(peak > 1e-36 ? 127 / peak : 0);
   const rounding = v128.load(ROUNDING);
