@@ -16,7 +16,8 @@ interface IntegerGrid {
 
 /**
  * Up to 4 bits the levels are small integers, so that products with int8 activations are exact. The steps were
- * searched for the least error: .117482, .034561, .009522, at most 0.22% above the best real levels.
+ * searched for the least error: .117482, .034561, .009522, at most 0.22% above the best real levels. Above 4 bits
+ * levels are multiples of 2^-12, as the coordinates of vector quantization are.
  */
 const integerGrids: Readonly<Record<number, IntegerGrid>> = {
   2: { positive: [9, 30], step: 0.0503473 },
@@ -24,9 +25,10 @@ const integerGrids: Readonly<Record<number, IntegerGrid>> = {
   4: { positive: [3, 9, 15, 21, 28, 36, 46, 61], step: 0.0448002 },
 };
 
-/** The 2^bits levels, ascending, bits from 2 to 8: integers up to 4 bits, above in standard deviations. */
+/** The 2^bits levels, ascending, bits from 2 to 8: integers up to 4 bits, above multiples of 2^-12 standard deviations. */
 export function nuqLevels(bits: number): Float32Array {
-  const positive = integerGrids[bits]?.positive ?? positiveLevels[bits];
+  const positive =
+    integerGrids[bits]?.positive ?? positiveLevels[bits].map((level) => Math.round(level * 4096) / 4096);
   return Float32Array.from([...positive.map((level) => -level).reverse(), ...positive]);
 }
 

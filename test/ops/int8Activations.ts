@@ -9,7 +9,7 @@ const group = 128;
 
 /** Whether a backend multiplies the scheme with int8 activations; others keep them float. */
 export function isInteger(scheme: string): boolean {
-  return ["nuq-2", "nuq-3", "nuq-4", "uniform-8"].includes(scheme);
+  return parseScheme(scheme).family !== "float";
 }
 
 /**

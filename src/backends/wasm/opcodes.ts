@@ -16,9 +16,10 @@ export const QUANTIZE = 11;
 export const LINEAR_NIBBLE_INT8 = 12;
 export const LINEAR_BYTE_INT8 = 13;
 export const ADD_BIAS = 14;
-export const LINEAR_DECODED = 15;
+export const LINEAR_FIELDS_FLOAT = 15;
 export const READ_STREAM = 16;
 export const LINEAR_TILES_FLOAT = 17;
+export const LINEAR_FIELDS_INT8 = 18;
 export const GRAM_PACK = 40;
 export const GRAM = 41;
 

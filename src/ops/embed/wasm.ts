@@ -2,11 +2,11 @@ import type { Lowerings } from "../../backends/wasm/backend.ts";
 import { float, type Instruction } from "../../backends/wasm/instruction.ts";
 import { EMBED } from "../../backends/wasm/opcodes.ts";
 import { type PackedLinear, packings } from "../linear/packed.ts";
-import { rotate } from "../linear/wasm.ts";
+import { FIELD_TILE_BYTES, rotate } from "../linear/wasm.ts";
 
 export const lowerEmbed: Lowerings["embed"] = ({ table, ids, out, rows, scale }, context) => {
   const weight = table as PackedLinear;
-  const { data, packing, columns, padded, scales, codebook, bits, dimension, rotation } = weight;
+  const { data, packing, columns, padded, scales, codebook, lowTiles, rotation } = weight;
   const places = [scales?.place ?? 0, codebook?.place ?? 0];
   const lookUp: Instruction = {
     code: EMBED,
@@ -20,8 +20,8 @@ export const lowerEmbed: Lowerings["embed"] = ({ table, ids, out, rows, scale },
       float(scale),
       ...places,
       padded,
-      bits,
-      dimension,
+      lowTiles ?? 0,
+      ...context.scratch.perThread(FIELD_TILE_BYTES),
     ],
     tokenRows: rows,
   };

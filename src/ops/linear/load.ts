@@ -2,18 +2,18 @@ import type { FloatWeights, LinearWeights, QuantizedWeights } from "../../backen
 import type { LinearHandle } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
 import type { LinearLoader, WasmDevice } from "../../backends/wasm/backend.ts";
-import { UnsupportedError } from "../../errors.ts";
 import { codeTable } from "../../quantizers/codeTable.ts";
-import { nuqLevels } from "../../quantizers/nuq.ts";
-import { parseScheme } from "../../quantizers/scheme.ts";
+import { parseScheme, type Scheme } from "../../quantizers/scheme.ts";
+import { tileLayout, tileSide } from "../../quantizers/tcq/trellis.ts";
 import type { PackedLinear } from "./packed.ts";
+import { fieldBits, fieldPlan } from "./plan.ts";
 
 /** Values of float weights read at a time. */
 const CHUNK_VALUES = 1 << 20;
 
 const TILE_ROWS = 16;
-/** Canonical codes are read in words: the last code's word may reach past its row. */
-const SLACK = 4;
+/** Codes are read in vectors, the last of which may reach past them. */
+const SLACK = 16;
 
 /** Brings weights into memory in the packing that the fastest kernel for their scheme wants. */
 export const linearLoader: LinearLoader = {
@@ -42,64 +42,70 @@ async function loadFloat(weights: FloatWeights, device: WasmDevice): Promise<Lin
   }
   if (staging) device.free(staging);
   const packing = scheme === "f32" ? "float" : "half";
-  return packed({ scheme, rows, columns }, { packing, data, padded: columns, bits: size * 8, dimension: 1 });
+  return packed({ scheme, rows, columns }, { packing, data, padded: columns });
 }
 
 function loadQuantized(weights: QuantizedWeights, device: WasmDevice): LinearHandle {
   const { rows, columns, rotation } = weights;
-  const { family, bits } = parseScheme(weights.scheme);
+  const scheme = parseScheme(weights.scheme);
+  const { family, bits } = scheme;
   const scales = device.reserve(roundUp(rows, TILE_ROWS) * 4);
   device.bytes(scales).fill(0);
   new Float32Array(device.memory.buffer, scales.place, rows).set(weights.scales);
   const padded = roundUp(columns, 8);
 
-  if (family === "nuq" && bits <= 4) {
+  if (bits <= 4 && (family === "nuq" || family === "uniform")) {
+    // The uniform levels are halves: twice the level, half the scale.
+    const step = family === "nuq" ? 1 : 2;
+    const floats = new Float32Array(device.memory.buffer, scales.place, rows);
+    if (step === 2) floats.set(weights.scales.map((scale) => scale / 2));
     const codebook = device.shared(`nibbles ${weights.scheme}`, () => {
-      const levels = Uint8Array.from(nuqLevels(bits), (level) => level + 64);
-      return Uint8Array.from({ length: 16 }, (_, i) => levels[i] ?? 64);
+      const { values } = codeTable(scheme)!;
+      return Uint8Array.from({ length: 16 }, (_, i) => (values[i] ?? 0) * step + 64);
     });
     const data = device.allocate(roundUp(rows, TILE_ROWS) * padded * 0.5);
     withStaged(weights.codes, device, (at) =>
       device.kernels.packNibbles(at, data.place, rows, columns, bits, padded),
     );
-    return packed(weights, {
-      packing: "nibbleTiles",
-      data,
-      scales,
-      codebook,
-      padded,
-      bits,
-      dimension: 1,
-      rotation,
-    });
+    return packed(weights, { packing: "nibbleTiles", data, scales, codebook, padded, rotation });
   }
   if (family === "uniform" && bits === 8) {
     const data = device.allocate(roundUp(rows, TILE_ROWS) * padded);
     withStaged(weights.codes, device, (at) =>
       device.kernels.packBytes(at, data.place, rows, columns, padded),
     );
-    return packed(weights, { packing: "byteTiles", data, scales, padded, bits, dimension: 1, rotation });
+    return packed(weights, { packing: "byteTiles", data, scales, padded, rotation });
   }
-  const table = codeTable(parseScheme(weights.scheme));
-  if (!table) {
-    throw new UnsupportedError(
-      `no kernel of the wasm backend multiplies ${weights.scheme} weights [${rows}, ${columns}]; quantize with another scheme`,
-    );
+  const { data, lowTiles } = fieldTiles(weights, scheme, device);
+  const codebook = fieldPlan(scheme, device);
+  return packed(weights, { packing: "fieldTiles", data, scales, codebook, padded, lowTiles, rotation });
+}
+
+/** Codes in tiles of fields, the trellis' canonical layout; others are repacked. */
+function fieldTiles(
+  { codes, rows, columns }: QuantizedWeights,
+  scheme: Scheme,
+  device: WasmDevice,
+): { data: Slot; lowTiles: number } {
+  const { family, bits } = scheme;
+  const bands = Math.ceil(rows / TILE_ROWS);
+  if (family === "tcq" || family === "tcq-s") {
+    const { bandBytes, lowTiles } = tileLayout(bits, columns);
+    const data = device.allocate(bands * bandBytes + SLACK);
+    device.bytes(data).set(codes);
+    return { data, lowTiles };
   }
-  const data = device.allocate(weights.codes.length + SLACK);
-  device.bytes(data).set(weights.codes);
-  const codebook = device.shared(`table ${weights.scheme}`, () => table.values);
-  const { dimension } = table;
-  return packed(weights, {
-    packing: "table",
-    data,
-    scales,
-    codebook,
-    padded,
-    bits: table.bits,
-    dimension,
-    rotation,
+  const tiles = Math.ceil(columns / tileSide);
+  const data = device.allocate(bands * tiles * tileSide * fieldBits(scheme) + SLACK);
+  const dimension = family === "vq" ? 2 : 1;
+  withStaged(codes, device, (at) => {
+    if (family === "e8") device.kernels.packLattice(at, data.place, rows, Math.ceil(columns / 8), bits - 2);
+    else {
+      const [perRow, width] = [Math.ceil(columns / dimension), bits * dimension];
+      device.kernels.packFields(at, data.place, rows, perRow, width, fieldBits(scheme));
+    }
   });
+  return { data, lowTiles: tiles };
 }
 
 function withStaged(codes: Uint8Array, device: WasmDevice, use: (address: number) => void): void {

@@ -3,7 +3,7 @@ import type { Slot } from "../../backends/slot.ts";
 import type { Rotation } from "../../quantizers/hadamard/rotation.ts";
 
 /** Numbers shared with tiles.as.ts. */
-export const packings = { float: 0, half: 1, nibbleTiles: 2, byteTiles: 3, table: 4 } as const;
+export const packings = { float: 0, half: 1, nibbleTiles: 2, byteTiles: 3, fieldTiles: 4 } as const;
 export type Packing = keyof typeof packings;
 
 /** Weights in the memory of the wasm backend. */
@@ -12,12 +12,11 @@ export interface PackedLinear extends LinearHandle {
   readonly data: Slot;
   /** float32 [rows], unless the weights are float. */
   readonly scales?: Slot;
-  /** What codes stand for: bytes (level + 64) for nibble tiles, floats for tables. */
-  readonly codebook?: Slot;
+  /** What codes stand for: bytes (level + 64) for nibble tiles, the plan for tiles of fields. */
+  readonly codebook?: Pick<Slot, "place">;
   /** Columns in memory, a multiple of 8. */
   readonly padded: number;
-  /** Of tables: bits of a code and values it stands for. */
-  readonly bits: number;
-  readonly dimension: number;
+  /** Of tiles of fields: how many of a band's tiles have the plan's first rate. */
+  readonly lowTiles?: number;
   readonly rotation?: Rotation;
 }

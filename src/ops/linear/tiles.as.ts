@@ -6,7 +6,8 @@ export const HALF: i32 = 1;
 export const NIBBLE_TILES: i32 = 2;
 /** 16 rows x 4 columns in 64 bytes, each standing for byte - 127.5. */
 export const BYTE_TILES: i32 = 3;
-/** Above: canonical codes that index a float table. */
+/** 16 rows x 16 columns of any other code; see fieldTiles.as.ts. */
+export const FIELD_TILES: i32 = 4;
 
 /** One row, `row` pointing at its first bytes in the tile. */
 export function readNibbles(row: usize, out: usize, columns: i32, factor: f32, codebook: usize): void {

@@ -2,7 +2,7 @@ import type { LoweringContext, Lowerings, WasmDevice } from "../../backends/wasm
 import type { Deferred, Instruction } from "../../backends/wasm/instruction.ts";
 import * as code from "../../backends/wasm/opcodes.ts";
 import type { Rotation } from "../../quantizers/hadamard/rotation.ts";
-import { type PackedLinear, packings } from "./packed.ts";
+import { type PackedLinear, type Packing, packings } from "./packed.ts";
 
 type Address = number | Deferred;
 
@@ -12,6 +12,16 @@ const GROUP = 128;
 const DECODED_ROWS = 12;
 /** A decoded group of a tile, and spare sums; see int8.as.ts. */
 const TILE_BYTES = 16 * GROUP + 64;
+/** The same of tiles of fields; see fieldProducts.as.ts. */
+const FIELD_GROUP_BYTES = 32 * GROUP + 256;
+export const FIELD_TILE_BYTES = 768;
+
+/** Products with int8 activations. */
+const integerCodes: Partial<Readonly<Record<Packing, number>>> = {
+  nibbleTiles: code.LINEAR_NIBBLE_INT8,
+  byteTiles: code.LINEAR_BYTE_INT8,
+  fieldTiles: code.LINEAR_FIELDS_INT8,
+};
 
 /** Integer activations: int8 [rows, padded], and per group a scale and the sum. */
 interface QuantizedInput {
@@ -24,8 +34,7 @@ interface QuantizedInput {
 export const lowerLinear: Lowerings["linear"] = (op, context) => {
   const weights = op.weights as readonly PackedLinear[];
   const { rows } = op;
-  const integer = (weight: PackedLinear) =>
-    op.activations === "int8" && (weight.packing === "nibbleTiles" || weight.packing === "byteTiles");
+  const integer = (weight: PackedLinear) => op.activations === "int8" && weight.packing in integerCodes;
   const rotation = weights.find((weight) => weight.rotation)?.rotation;
   const before: Instruction[] = [];
 
@@ -140,9 +149,10 @@ function integerProduct(
   tokens: number,
   { scratch }: LoweringContext,
 ): Instruction {
-  const { packing, data, scales: rowScales, codebook, rows, columns, padded } = weight;
+  const { packing, data, scales: rowScales, codebook, rows, columns, padded, lowTiles } = weight;
+  const fields = packing === "fieldTiles";
   return {
-    code: packing === "nibbleTiles" ? code.LINEAR_NIBBLE_INT8 : code.LINEAR_BYTE_INT8,
+    code: integerCodes[packing]!,
     args: [
       q,
       scales,
@@ -155,7 +165,8 @@ function integerProduct(
       rows,
       columns,
       padded,
-      ...scratch.perThread(tokens * 64 + TILE_BYTES),
+      ...(fields ? [lowTiles!] : []),
+      ...scratch.perThread(tokens * 64 + (fields ? FIELD_GROUP_BYTES : TILE_BYTES)),
     ],
   };
 }
@@ -167,7 +178,7 @@ function floatProduct(
   tokens: number,
   { scratch }: LoweringContext,
 ): Instruction {
-  const { packing, data, scales, codebook, rows, columns, padded, bits, dimension } = weight;
+  const { packing, data, scales, codebook, rows, columns, padded, lowTiles } = weight;
   const decoded = () => scratch.perThread(DECODED_ROWS * columns * 4);
   if (packing === "float")
     return { code: code.LINEAR_F32, args: [x, data.place, out, tokens, rows, columns] };
@@ -175,7 +186,10 @@ function floatProduct(
     return { code: code.LINEAR_F16, args: [x, data.place, out, tokens, rows, columns, ...decoded()] };
   }
   const head = [x, data.place, scales!.place, codebook?.place ?? 0, out, tokens, rows, columns];
-  return packing === "table"
-    ? { code: code.LINEAR_DECODED, args: [...head, bits, dimension, ...decoded()] }
+  return packing === "fieldTiles"
+    ? {
+        code: code.LINEAR_FIELDS_FLOAT,
+        args: [...head, lowTiles!, ...scratch.perThread(FIELD_TILE_BYTES + 16 * columns * 4)],
+      }
     : { code: code.LINEAR_TILES_FLOAT, args: [...head, packings[packing], padded, ...decoded()] };
 }

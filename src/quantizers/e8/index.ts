@@ -26,8 +26,8 @@ const stagesByBits: Readonly<Record<number, readonly LatticeStage[]>> = {
     { bytes: 1, unit: 0.5 },
   ],
   4: [
-    { bytes: 2, unit: 1.14 },
-    { bytes: 2, unit: 0.29 },
+    { bytes: 2, unit: 1.12 },
+    { bytes: 2, unit: 0.28 },
   ],
 };
 

@@ -1,0 +1,40 @@
+/**
+ * Rows of canonical codes, `perRow` codes of `width` bits each, to tiles of fields of `k` bits (a multiple of the
+ * width: two scalars, or one point for two columns); see fieldTiles.as.ts. The target must be zero.
+ */
+export function packFields(codes: usize, to: usize, rows: i32, perRow: i32, width: i32, k: i32): void {
+  const rowBytes = <usize>((perRow * width + 7) >> 3);
+  const perField = k / width;
+  const fields = (perRow + perField - 1) / perField;
+  const bandBytes = <usize>((fields + 7) >> 3) * 16 * k;
+  for (let row = 0; row < rows; row++) {
+    const source = codes + <usize>row * rowBytes;
+    const target = to + <usize>(row >> 4) * bandBytes;
+    for (let i = 0; i < fields; i++) {
+      const bit = i * k;
+      const bits = min(k, perRow * width - bit);
+      const field = (load<u32>(source + (bit >> 3)) >>> (bit & 7)) & ((1 << bits) - 1);
+      const place = (i * 16 + (row & 15)) * k;
+      const at = target + (place >> 3);
+      store<u32>(at, load<u32>(at) | (field << (place & 7)));
+    }
+  }
+}
+
+/** Rows of lattice codes to tiles: for eight columns 16 rows' codes of the first stage, then of the second. */
+export function packLattice(codes: usize, to: usize, rows: i32, octs: i32, second: i32): void {
+  const codeBytes = 2 + second;
+  const bandBytes = <usize>((octs + 1) >> 1) * 32 * codeBytes;
+  for (let row = 0; row < rows; row++) {
+    let source = codes + <usize>row * octs * codeBytes;
+    let target = to + <usize>(row >> 4) * bandBytes;
+    const lane = <usize>(row & 15);
+    for (let i = 0; i < octs; i++) {
+      store<u16>(target + 2 * lane, load<u16>(source));
+      if (second == 1) store<u8>(target + lane, load<u8>(source, 2), 32);
+      else if (second == 2) store<u16>(target + 2 * lane, load<u16>(source, 2), 32);
+      source += codeBytes;
+      target += 16 * codeBytes;
+    }
+  }
+}

@@ -1,0 +1,282 @@
+// Products of weights in tiles of fields (fieldTiles.as.ts). A group of 128 columns of 16 rows is decoded to a
+// first-level cache's worth of integers, once for all tokens. Integer sums are exact and groups are added in
+// order: the result never depends on the batch.
+
+import { madd } from "../../backends/wasm/math.as";
+import { share } from "../../backends/wasm/parallel.as";
+import { decodeTile, isWide, offsetOf, PART, tileBytes, unitOf } from "./fieldTiles.as";
+import { floatRows } from "./float.as";
+import { dot, GROUP, storeTile } from "./int8.as";
+
+/** Columns of a tile. */
+const SIDE = 16;
+const GROUP_TILES = GROUP / SIDE;
+/** A decoder's spare bytes, and a decoded group. */
+const SPARE: usize = 256;
+const DECODED: usize = 32 * GROUP;
+
+/**
+ * args: q, scales, sums, tiles, rowScales, plan, out, tokens, rows, columns, padded, lowTiles, scratch, scratch bytes
+ * per thread
+ */
+export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
+  const q = <usize>load<u32>(args);
+  const scales = <usize>load<u32>(args, 4);
+  const sums = <usize>load<u32>(args, 8);
+  const weights = <usize>load<u32>(args, 12);
+  const rowScales = <usize>load<u32>(args, 16);
+  const plan = <usize>load<u32>(args, 20);
+  const out = <usize>load<u32>(args, 24);
+  const tokens = load<i32>(args, 28);
+  const rows = load<i32>(args, 32);
+  const padded = load<i32>(args, 40);
+  const lowTiles = load<i32>(args, 44);
+  const spare = <usize>load<u32>(args, 48) + <usize>t * load<u32>(args, 52);
+  const decoded = spare + SPARE;
+  const f = decoded + DECODED;
+  const tiles = (padded + SIDE - 1) / SIDE;
+  const groups = (padded + GROUP - 1) / GROUP;
+  const bandBytes = tileBytes(plan) * lowTiles + tileBytes(plan + PART) * (tiles - lowTiles);
+  const end = share(rows, t + 1, n, SIDE);
+  for (let row = share(rows, t, n, SIDE); row < end; row += SIDE) {
+    let at = weights + <usize>(row / SIDE) * bandBytes;
+    memory.fill(f, 0, <usize>tokens << 6);
+    for (let g = 0; g < groups; g++) {
+      const last = min(tiles, (g + 1) * GROUP_TILES);
+      let tile = g * GROUP_TILES;
+      // A group in which the rate changes is added in two parts.
+      while (tile < last) {
+        const low = tile < lowTiles;
+        const part = low ? plan : plan + PART;
+        const stop = low ? min(last, lowTiles) : last;
+        const first = tile * SIDE;
+        const count = min(padded, stop * SIDE) - first;
+        const shift = isWide(part) ? 9 : 8;
+        let to = decoded;
+        for (; tile < stop; tile++) {
+          decodeTile(part, at, to, spare);
+          at += tileBytes(part);
+          to += 1 << shift;
+        }
+        const whole = count == min(GROUP, padded - g * GROUP);
+        for (let token = 0; token < tokens; token += 2) {
+          const a = q + <usize>token * padded + first;
+          const group = <usize>(token * groups + g) << 2;
+          const scale = load<f32>(scales + group) * unitOf(part);
+          const at = f + (<usize>token << 6);
+          if (token + 1 == tokens) {
+            if (isWide(part)) addWide(decoded, a, count, scale, at);
+            else {
+              const sum = whole ? load<i32>(sums + group) : sumOf(a, count);
+              addBytes(decoded, a, count, <f32>sum * -offsetOf(part), scale, at);
+            }
+            break;
+          }
+          const nextGroup = group + (<usize>groups << 2);
+          const nextScale = load<f32>(scales + nextGroup) * unitOf(part);
+          const b = a + padded;
+          if (isWide(part)) addWide2(decoded, a, b, count, scale, nextScale, at);
+          else {
+            const sum = whole ? load<i32>(sums + group) : sumOf(a, count);
+            const nextSum = whole ? load<i32>(sums + nextGroup) : sumOf(b, count);
+            addBytes2(
+              decoded, a, b, count, <f32>sum * -offsetOf(part), <f32>nextSum * -offsetOf(part), scale, nextScale, at,
+            );
+          }
+        }
+      }
+    }
+    storeTile(f, out + (<usize>row << 2), tokens, <usize>rows << 2, rowScales + (<usize>row << 2), end - row);
+  }
+}
+
+function sumOf(a: usize, count: i32): i32 {
+  let sum = 0;
+  for (let i = 0; i < count; i++) sum += load<i8>(a + i);
+  return sum;
+}
+
+// @ts-ignore: decorator
+@inline
+function addScaled(f: usize, sums: v128, start: v128, scale: v128): void {
+  v128.store(f, madd(f32x4.add(f32x4.convert_i32x4_s(sums), start), scale, v128.load(f)));
+}
+
+/** f [16] += scale * (start + weights . a), weights of 7 bits. */
+function addBytes(w: usize, a: usize, count: i32, start: f32, scale: f32, f: usize): void {
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
+  // Two sets of sums halve the chain of dependent products.
+  for (let i = 0; i < count; i += 8) {
+    const left = v128.load32_splat(a);
+    const right = v128.load32_splat(a, 4);
+    p0 = dot(left, v128.load(w), p0);
+    p1 = dot(left, v128.load(w, 16), p1);
+    p2 = dot(left, v128.load(w, 32), p2);
+    p3 = dot(left, v128.load(w, 48), p3);
+    q0 = dot(right, v128.load(w, 64), q0);
+    q1 = dot(right, v128.load(w, 80), q1);
+    q2 = dot(right, v128.load(w, 96), q2);
+    q3 = dot(right, v128.load(w, 112), q3);
+    a += 8;
+    w += 128;
+  }
+  const s = f32x4.splat(scale);
+  const from = f32x4.splat(start);
+  addScaled(f, i32x4.add(p0, q0), from, s);
+  addScaled(f + 16, i32x4.add(p1, q1), from, s);
+  addScaled(f + 32, i32x4.add(p2, q2), from, s);
+  addScaled(f + 48, i32x4.add(p3, q3), from, s);
+}
+
+/** Two tokens; the second's sums follow the first's. */
+function addBytes2(
+  w: usize, a: usize, b: usize, count: i32, startA: f32, startB: f32, scaleA: f32, scaleB: f32, f: usize,
+): void {
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
+  for (let i = 0; i < count; i += 4) {
+    const va = v128.load32_splat(a);
+    const vb = v128.load32_splat(b);
+    let v = v128.load(w);
+    p0 = dot(va, v, p0);
+    q0 = dot(vb, v, q0);
+    v = v128.load(w, 16);
+    p1 = dot(va, v, p1);
+    q1 = dot(vb, v, q1);
+    v = v128.load(w, 32);
+    p2 = dot(va, v, p2);
+    q2 = dot(vb, v, q2);
+    v = v128.load(w, 48);
+    p3 = dot(va, v, p3);
+    q3 = dot(vb, v, q3);
+    a += 4;
+    b += 4;
+    w += 64;
+  }
+  store4(f, p0, p1, p2, p3, startA, scaleA);
+  store4(f + 64, q0, q1, q2, q3, startB, scaleB);
+}
+
+// @ts-ignore: decorator
+@inline
+function store4(f: usize, i0: v128, i1: v128, i2: v128, i3: v128, start: f32, scale: f32): void {
+  const s = f32x4.splat(scale);
+  const from = f32x4.splat(start);
+  addScaled(f, i0, from, s);
+  addScaled(f + 16, i1, from, s);
+  addScaled(f + 32, i2, from, s);
+  addScaled(f + 48, i3, from, s);
+}
+
+/** Two activations as 16 bits, four times. */
+// @ts-ignore: decorator
+@inline
+function wideSplat(a: usize): v128 {
+  return i16x8.extend_low_i8x16_s(v128.load16_splat(a));
+}
+
+/** As {@link addBytes} for weights of 16 bits. */
+function addWide(w: usize, a: usize, count: i32, scale: f32, f: usize): void {
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
+  for (let i = 0; i < count; i += 4) {
+    const left = wideSplat(a);
+    const right = wideSplat(a + 2);
+    p0 = i32x4.add(p0, i32x4.dot_i16x8_s(left, v128.load(w)));
+    p1 = i32x4.add(p1, i32x4.dot_i16x8_s(left, v128.load(w, 16)));
+    p2 = i32x4.add(p2, i32x4.dot_i16x8_s(left, v128.load(w, 32)));
+    p3 = i32x4.add(p3, i32x4.dot_i16x8_s(left, v128.load(w, 48)));
+    q0 = i32x4.add(q0, i32x4.dot_i16x8_s(right, v128.load(w, 64)));
+    q1 = i32x4.add(q1, i32x4.dot_i16x8_s(right, v128.load(w, 80)));
+    q2 = i32x4.add(q2, i32x4.dot_i16x8_s(right, v128.load(w, 96)));
+    q3 = i32x4.add(q3, i32x4.dot_i16x8_s(right, v128.load(w, 112)));
+    a += 4;
+    w += 128;
+  }
+  store4(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), 0, scale);
+}
+
+function addWide2(w: usize, a: usize, b: usize, count: i32, scaleA: f32, scaleB: f32, f: usize): void {
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
+  for (let i = 0; i < count; i += 2) {
+    const va = wideSplat(a);
+    const vb = wideSplat(b);
+    let v = v128.load(w);
+    p0 = i32x4.add(p0, i32x4.dot_i16x8_s(va, v));
+    q0 = i32x4.add(q0, i32x4.dot_i16x8_s(vb, v));
+    v = v128.load(w, 16);
+    p1 = i32x4.add(p1, i32x4.dot_i16x8_s(va, v));
+    q1 = i32x4.add(q1, i32x4.dot_i16x8_s(vb, v));
+    v = v128.load(w, 32);
+    p2 = i32x4.add(p2, i32x4.dot_i16x8_s(va, v));
+    q2 = i32x4.add(q2, i32x4.dot_i16x8_s(vb, v));
+    v = v128.load(w, 48);
+    p3 = i32x4.add(p3, i32x4.dot_i16x8_s(va, v));
+    q3 = i32x4.add(q3, i32x4.dot_i16x8_s(vb, v));
+    a += 2;
+    b += 2;
+    w += 64;
+  }
+  store4(f, p0, p1, p2, p3, 0, scaleA);
+  store4(f + 64, q0, q1, q2, q3, 0, scaleB);
+}
+
+/** args: x, tiles, rowScales, plan, out, tokens, rows, columns, lowTiles, scratch, scratch bytes per thread */
+export function linearFieldsFloat(args: usize, t: i32, n: i32): void {
+  const x = <usize>load<u32>(args);
+  const weights = <usize>load<u32>(args, 4);
+  const rowScales = <usize>load<u32>(args, 8);
+  const plan = <usize>load<u32>(args, 12);
+  const out = <usize>load<u32>(args, 16);
+  const tokens = load<i32>(args, 20);
+  const rows = load<i32>(args, 24);
+  const columns = load<i32>(args, 28);
+  const lowTiles = load<i32>(args, 32);
+  const spare = <usize>load<u32>(args, 36) + <usize>t * load<u32>(args, 40);
+  const floats = spare + SPARE + 512;
+  const end = share(rows, t + 1, n, SIDE);
+  for (let row = share(rows, t, n, SIDE); row < end; row += SIDE) {
+    const count = min(SIDE, end - row);
+    readFields(weights, plan, lowTiles, rowScales, row, count, floats, columns, spare);
+    floatRows(x, floats, out + (<usize>row << 2), tokens, count, columns, <usize>rows << 2);
+  }
+}
+
+/** Rows [row, row + count), all of one band, as floats. `spare`: 768 bytes. */
+export function readFields(
+  weights: usize, plan: usize, lowTiles: i32, rowScales: usize, row: i32, count: i32, out: usize, columns: i32, spare: usize,
+): void {
+  const tiles = (columns + SIDE - 1) / SIDE;
+  const bandBytes = tileBytes(plan) * lowTiles + tileBytes(plan + PART) * (tiles - lowTiles);
+  let at = weights + <usize>(row / SIDE) * bandBytes;
+  const decoded = spare + SPARE;
+  for (let tile = 0; tile < tiles; tile++) {
+    const part = tile < lowTiles ? plan : plan + PART;
+    decodeTile(part, at, decoded, spare);
+    at += tileBytes(part);
+    const first = tile * SIDE;
+    for (let k = 0; k < count; k++) {
+      const scale = load<f32>(rowScales + (<usize>(row + k) << 2)) * unitOf(part);
+      const from = decoded + (<usize>((row & 15) + k) << 2);
+      const to = out + (<usize>(k * columns + first) << 2);
+      if (isWide(part)) wideToFloats(from, to, min(SIDE, columns - first), scale);
+      else bytesToFloats(from, to, min(SIDE, columns - first), scale, offsetOf(part));
+    }
+  }
+}
+
+function bytesToFloats(from: usize, to: usize, count: i32, scale: f32, offset: f32): void {
+  const s = f32x4.splat(scale);
+  const zero = f32x4.splat(offset);
+  let i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const four = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(from)));
+    v128.store(to + (<usize>i << 2), f32x4.mul(f32x4.sub(f32x4.convert_i32x4_s(four), zero), s));
+    from += 64;
+  }
+  for (; i < count; i++) store<f32>(to + (<usize>i << 2), (<f32>load<u8>(from + (i & 3)) - offset) * scale);
+}
+
+function wideToFloats(from: usize, to: usize, count: i32, scale: f32): void {
+  for (let i = 0; i < count; i++) {
+    store<f32>(to + (<usize>i << 2), <f32>load<i16>(from + <usize>(i >> 1) * 64 + ((i & 1) << 1)) * scale);
+  }
+}

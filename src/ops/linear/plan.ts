@@ -1,0 +1,216 @@
+/**
+ * How the tiles of fields (fieldTiles.as.ts) of a scheme are decoded: constants of the kernels, as bytes.
+ *
+ * @module
+ */
+import type { WasmDevice } from "../../backends/wasm/backend.ts";
+import { codeTable } from "../../quantizers/codeTable.ts";
+import { latticeStages } from "../../quantizers/e8/index.ts";
+import { absoluteValues, rootPoints } from "../../quantizers/e8/lattice.ts";
+import type { Scheme } from "../../quantizers/scheme.ts";
+import { swizzleSum, tableCode } from "../../quantizers/tcq/code.ts";
+import { stepBits, tileLayout } from "../../quantizers/tcq/trellis.ts";
+
+/** As in fieldTiles.as.ts. */
+const partBytes = 256;
+const offsets = {
+  ...{ lowBytes: 0, highBytes: 16, lowPowers: 32, highPowers: 48, wrap: 64, keep: 80, mask: 96, factor: 112 },
+  ...{ low: 128, high: 144, bits: 160, decoder: 164, table: 168, spread: 172, fold: 176, unit: 180 },
+  ...{ offset: 184, second: 188, excess: 192, nibbles: 208, one: 224 },
+} as const;
+const decoders = { swizzleSum: 0, trellisTable: 1, uniform: 2, levels: 3, pairs: 4, lattice: 5 } as const;
+
+/** Writes the constants of one rate. */
+class Part {
+  readonly bytes = new Uint8Array(partBytes);
+  readonly #view = new DataView(this.bytes.buffer);
+
+  int(place: keyof typeof offsets, value: number): this {
+    this.#view.setInt32(offsets[place], value, true);
+    return this;
+  }
+
+  float(place: keyof typeof offsets, value: number): this {
+    this.#view.setFloat32(offsets[place], value, true);
+    return this;
+  }
+
+  /** 16 bytes. */
+  vector(place: keyof typeof offsets, values: ArrayLike<number>): this {
+    this.bytes.set(values, offsets[place]);
+    return this;
+  }
+
+  /** The same 16 bits in all lanes. */
+  words(place: keyof typeof offsets, value: number): this {
+    for (let i = 0; i < 8; i++) this.#view.setUint16(offsets[place] + 2 * i, value, true);
+    return this;
+  }
+
+  /** What finds eight successive fields of `k` bits in 16 bytes, and joins a circular stream's end and start. */
+  fields(k: number): this {
+    this.int("bits", k);
+    for (let lane = 0; lane < 8; lane++) {
+      const [place, shift] = [(lane * k) >> 3, (lane * k) & 7];
+      const [bytes, powers] =
+        lane < 4 ? [offsets.lowBytes, offsets.lowPowers] : [offsets.highBytes, offsets.highPowers];
+      for (let byte = 0; byte < 4; byte++) {
+        this.bytes[bytes + 4 * (lane & 3) + byte] = place + byte < 16 ? place + byte : 128;
+      }
+      this.#view.setInt32(powers + 4 * (lane & 3), 1 << (16 - shift), true);
+    }
+    for (let byte = 0; byte < 16; byte++) {
+      this.bytes[offsets.keep + byte] = byte < k ? 255 : 0;
+      this.bytes[offsets.wrap + byte] = byte === k || byte === k + 1 ? byte - k : 128;
+    }
+    return this;
+  }
+}
+
+/** Bits of a field, for two columns: of half-TCQ the lower rate's. */
+export function fieldBits({ family, bits }: Scheme): number {
+  return family === "tcq" || family === "tcq-s" ? stepBits(tileLayout(bits, 0).lowRate) : 2 * bits;
+}
+
+/** The plan of a scheme in the device's memory. */
+export function fieldPlan(scheme: Scheme, device: WasmDevice): { place: number } {
+  return device.shared(`plan ${scheme.name}`, () => {
+    const bytes = new Uint8Array(2 * partBytes);
+    parts(scheme, device).forEach((part, i) => {
+      bytes.set(part.bytes, i * partBytes);
+    });
+    return bytes;
+  });
+}
+
+function parts(scheme: Scheme, device: WasmDevice): readonly [Part, Part] {
+  const { family, bits } = scheme;
+  if (family === "tcq" || family === "tcq-s") {
+    const { lowRate, highRate } = tileLayout(bits, 0);
+    const make = family === "tcq" ? (rate: number) => trellisTable(rate, device) : trellisSums;
+    return [make(lowRate), make(highRate)];
+  }
+  const part =
+    family === "e8" ? lattice(scheme, device) : family === "uniform" ? uniform(bits) : pairs(scheme, device);
+  return [part, part];
+}
+
+function trellisSums(rate: number): Part {
+  const { spread, factor, fold, low, high, unit } = swizzleSum(rate);
+  return new Part()
+    .fields(stepBits(rate))
+    .int("decoder", decoders.swizzleSum)
+    .int("spread", spread)
+    .int("fold", fold)
+    .words("factor", factor)
+    .words("nibbles", 0x0f0f)
+    .vector(
+      "low",
+      low.map((value) => value + 64),
+    )
+    .vector("high", high)
+    .float("unit", unit)
+    .float("offset", 64);
+}
+
+function trellisTable(rate: number, device: WasmDevice): Part {
+  const { tableBits, table, unit } = tableCode(rate);
+  const entries = 1 << tableBits;
+  // Bit 15 of the hash, the sign, follows the bits of the entry.
+  const { place } = device.shared(`trellis table ${rate}`, () =>
+    Uint8Array.from({ length: 4 * entries }, (_, i) => {
+      const value = table[2 * ((i >> 1) % entries) + (i & 1)];
+      return 64 + (i >= 2 * entries && (i & 1) === 0 ? -value : value);
+    }),
+  );
+  return new Part()
+    .fields(stepBits(rate))
+    .int("decoder", decoders.trellisTable)
+    .int("table", place)
+    .int("spread", 14 - tableBits)
+    .words("mask", 4 * entries - 2)
+    .words("one", 1)
+    .float("unit", unit)
+    .float("offset", 64);
+}
+
+function uniform(bits: number): Part {
+  const mask = 2 ** bits - 1;
+  return new Part()
+    .fields(2 * bits)
+    .int("decoder", decoders.uniform)
+    .words("factor", 1 << (8 - bits))
+    .words("mask", mask)
+    .words("high", mask << 8)
+    .float("unit", 1)
+    .float("offset", mask / 2);
+}
+
+/** What the codebooks' coordinates are multiples of. */
+const pairUnit = 2 ** -12;
+
+/** A table of pairs of 16-bit integers. */
+function pairs(scheme: Scheme, device: WasmDevice): Part {
+  const { bits, dimension, values } = codeTable(scheme)!;
+  const { place } = device.shared(`pairs ${scheme.name}`, () => {
+    const count = dimension === 2 ? 1 << bits : 1 << (2 * bits);
+    return Int16Array.from({ length: 2 * count }, (_, i) => {
+      const code = dimension === 2 ? i : ((i >> 1) >> ((i & 1) * bits)) & ((1 << bits) - 1);
+      return Math.round(values[code] / pairUnit);
+    });
+  });
+  return new Part()
+    .fields(2 * scheme.bits)
+    .int("decoder", decoders.pairs)
+    .int("table", place)
+    .words("mask", 2 ** (2 * scheme.bits) - 1)
+    .float("unit", pairUnit);
+}
+
+function lattice(scheme: Scheme, device: WasmDevice): Part {
+  const stages = latticeStages(scheme);
+  const last = stages[stages.length - 1];
+  // Steps of the finest stage, of a quarter each; the others' steps are multiples of it.
+  const multiple = Math.round(stages[0].unit / last.unit);
+  const table = e8pTables(multiple, device);
+  const part = new Part()
+    .fields(2 * scheme.bits)
+    .int("decoder", decoders.lattice)
+    .int("table", table)
+    .float("unit", last.unit / 4);
+  let offset = 64 + multiple;
+  if (stages.length === 2) {
+    const roots = last.bytes === 1;
+    const place = roots
+      ? device.shared("roots", () => rootPoints().map((value) => value + 8)).place
+      : e8pTables(1, device);
+    part.int("second", place);
+    offset += roots ? 8 : 65;
+  }
+  // Sums must stay within 7 bits.
+  const excess = stages.length === 2 ? offset - 64 : 0;
+  for (let i = 0; i < 8; i++) part.bytes[offsets.excess + i] = excess;
+  return part.float("offset", offset - excess);
+}
+
+/** Absolute values + 64, signs, and what is added: see decodeLattice; points come out `multiple` times + 64 + multiple. */
+function e8pTables(multiple: number, device: WasmDevice): number {
+  return device.shared(`e8p ${multiple}`, () => {
+    const tables = new Uint8Array(3 * 2048);
+    const absolute = absoluteValues();
+    for (let row = 0; row < 256; row++) {
+      const sum = absolute.subarray(row * 8, row * 8 + 8).reduce((total, value) => total + value, 0);
+      const parity = [0, 1, 2, 3, 4, 5, 6].reduce((ones, i) => ones ^ ((row >> i) & 1), 0);
+      for (let i = 0; i < 8; i++) {
+        const at = row * 8 + i;
+        const value = 2 * multiple * absolute[at];
+        // Where the entries' sum is odd, the eighth sign is the other one.
+        tables[at] = 64 + (i === 7 && (sum >> 1) % 2 === 1 ? -value : value);
+        const negative = i < 7 ? (row >> i) & 1 : parity;
+        tables[2048 + at] = negative ? 127 : 0;
+        tables[4096 + at] = multiple + (row >> 7 ? -multiple : multiple) + negative;
+      }
+    }
+    return tables;
+  }).place;
+}
