@@ -4,6 +4,8 @@
  * @module
  */
 import { UsageError } from "../errors.ts";
+import { type Agreement, AgreementMeter } from "./evaluate/agreement.ts";
+import { summarizeRow } from "./evaluate/softmax.ts";
 import type { Model } from "./model.ts";
 
 export interface PerplexityOptions {
@@ -13,11 +15,14 @@ export interface PerplexityOptions {
   readonly windows?: number;
   /** Starts every window with the beginning-of-sequence token: as the tokenizer's config says, or regardless. */
   readonly bos?: "auto" | "always" | "never";
+  /** Another model with the same tokens: the result then says how far this one's predictions are from its. */
+  readonly against?: Model;
   readonly onProgress?: (done: number, total: number, perplexity: number) => void;
   readonly signal?: AbortSignal;
 }
 
-export interface PerplexityResult {
+/** With {@link Agreement}'s figures where another model was given. */
+export interface PerplexityResult extends Partial<Agreement> {
   readonly perplexity: number;
   /** Bits needed per byte of the scored text. */
   readonly bitsPerByte: number;
@@ -40,28 +45,23 @@ export function windowsOf(ids: readonly number[], context: number, bos: number |
   return windows;
 }
 
-/** Natural-log probability that logits row `row` gives to `id`, negated. */
-export function negativeLogLikelihood(
-  logits: Float32Array,
-  vocabulary: number,
-  row: number,
-  id: number,
-): number {
-  const at = row * vocabulary;
-  let largest = -Infinity;
-  for (let i = at; i < at + vocabulary; i++) if (logits[i] > largest) largest = logits[i];
-  let sum = 0;
-  for (let i = at; i < at + vocabulary; i++) sum += Math.exp(logits[i] - largest);
-  return Math.log(sum) + largest - logits[at + id];
-}
-
-/** The perplexity of a text. Throws a UsageError when it is shorter than one window. */
+/**
+ * The perplexity of a text. Throws a UsageError when it is shorter than one window, or when `against` cannot
+ * be compared.
+ */
 export function perplexity(
   model: Model,
   text: string,
   options: PerplexityOptions = {},
 ): Promise<PerplexityResult> {
-  const { context = 512, bos: wanted = "auto", windows: most = Infinity, onProgress, signal } = options;
+  const {
+    context = 512,
+    bos: wanted = "auto",
+    windows: most = Infinity,
+    onProgress,
+    signal,
+    against,
+  } = options;
   const { tokenizer, spec } = model;
   if (!Number.isInteger(context) || context < 2 || context > model.context) {
     throw new UsageError(`context ${context}: this model takes windows of 2 to ${model.context} tokens`);
@@ -70,43 +70,66 @@ export function perplexity(
   if (bos && tokenizer.bosId === undefined) {
     throw new UsageError("this tokenizer has no beginning-of-sequence token; use --bos never");
   }
-  const windows = windowsOf(tokenizer.encode(text), context, bos ? tokenizer.bosId : undefined).slice(
-    0,
-    most,
-  );
+  const ids = tokenizer.encode(text);
+  const windows = windowsOf(ids, context, bos ? tokenizer.bosId : undefined).slice(0, most);
   if (windows.length === 0) {
     throw new UsageError(
       `the text is shorter than one window of ${context} tokens; give more text or a smaller --context`,
     );
   }
-  return model.exclusively(async () => {
+  if (against) checkComparable(model, against, text, ids, context);
+  const meter = against && new AgreementMeter(spec.vocabularySize);
+  const chunk = Math.min(model.runner.chunk, against?.runner.chunk ?? Infinity);
+  const score = async () => {
     const started = performance.now();
     let [loss, tokens, bytes] = [0, 0, 0];
     for (const [w, window] of windows.entries()) {
-      for (let at = 0; at < context - 1; at += model.runner.chunk) {
+      for (let at = 0; at < context - 1; at += chunk) {
         signal?.throwIfAborted();
-        const ids = window.slice(at, Math.min(at + model.runner.chunk, context - 1));
-        const logits = await model.runner.step(
-          { ids, positions: ids.map((_, i) => at + i), length: context },
-          "all",
-        );
+        const ids = window.slice(at, Math.min(at + chunk, context - 1));
+        const input = { ids, positions: ids.map((_, i) => at + i), length: context };
+        const logits = await model.runner.step(input, "all");
         for (let i = 0; i < ids.length; i++) {
+          const row = i * spec.vocabularySize;
           const next = window[at + i + 1];
-          loss += negativeLogLikelihood(logits, spec.vocabularySize, i, next);
+          loss += summarizeRow(logits, row, spec.vocabularySize).logSum - logits[row + next];
           bytes += tokenizer.tokenBytes(next).length;
           tokens++;
         }
+        if (against) meter?.add(logits, await against.runner.step(input, "all"));
       }
       onProgress?.(w + 1, windows.length, Math.exp(loss / tokens));
     }
     return {
       perplexity: Math.exp(loss / tokens),
       bitsPerByte: loss / Math.LN2 / Math.max(1, bytes),
+      ...meter?.result(),
       tokens,
       windows: windows.length,
       context,
       bos,
       seconds: (performance.now() - started) / 1000,
     };
-  });
+  };
+  return model.exclusively(() => (against ? against.exclusively(score) : score()));
+}
+
+function checkComparable(
+  model: Model,
+  against: Model,
+  text: string,
+  ids: readonly number[],
+  context: number,
+): void {
+  if (against === model) throw new UsageError("a model cannot be compared with itself; load it twice");
+  if (context > against.context) {
+    throw new UsageError(`context ${context}: ${against.source} takes at most ${against.context} tokens`);
+  }
+  const other = against.tokenizer.encode(text);
+  const same = other.length === ids.length && ids.every((id, i) => id === other[i]);
+  if (!same || against.spec.vocabularySize !== model.spec.vocabularySize) {
+    throw new UsageError(
+      `${model.source} and ${against.source} have different tokens; compare a model with copies of itself`,
+    );
+  }
 }
