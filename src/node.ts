@@ -1,5 +1,5 @@
 /**
- * Halftone in Node: models from folders, files and packages, on all cores.
+ * Halftone in Node: models from folders, files, packages and the hub, on all cores.
  *
  * @module
  * @example
@@ -9,24 +9,24 @@
  */
 import { availableParallelism } from "node:os";
 import { spawnNodeWorker } from "./backends/wasm/workers.node.ts";
-import { openCheckpoint } from "./checkpoint/open.node.ts";
+import { type OpenOptions, openCheckpoint } from "./checkpoint/open.node.ts";
 import { Model, type ModelOptions } from "./engine/model.ts";
 import { ReferenceBackend } from "./ops/reference.ts";
 import { openWasm } from "./ops/wasm.ts";
 
-export { openCheckpoint } from "./checkpoint/open.node.ts";
+export { type OpenOptions, openCheckpoint } from "./checkpoint/open.node.ts";
 export * from "./index.ts";
 
-export interface LoadOptions extends ModelOptions {
+export interface LoadOptions extends ModelOptions, OpenOptions {
   /** `wasm` (default), or `reference`: plain TypeScript, slow, for comparison. */
   readonly backend?: "wasm" | "reference";
   /** Threads that compute. Default all cores. */
   readonly threads?: number;
 }
 
-/** Opens and loads a model: a folder, a file or `npm:PACKAGE`. Dispose of it to end its threads. */
+/** Opens and loads a model: a folder, a file, `npm:PACKAGE`, or `OWNER/NAME` of the hub. Dispose of it to end its threads. */
 export async function load(model: string, options: LoadOptions = {}): Promise<Model> {
-  const checkpoint = await openCheckpoint(model);
+  const checkpoint = await openCheckpoint(model, options);
   const threads = options.threads ?? availableParallelism();
   const backend =
     options.backend === "reference"

@@ -1,4 +1,3 @@
-import { access } from "node:fs/promises";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { HubOptions } from "../checkpoint/hub/node.ts";
 import type { GenerateOptions } from "../engine/generation.ts";
@@ -8,13 +7,10 @@ import type { chatFlags } from "./flags.ts";
 import { formatBytes } from "./format.ts";
 import { during, progressLine } from "./progress.ts";
 
-/** What `load` and `openCheckpoint` take: MODEL itself, or where the hub's cache has it. */
+/** Where MODEL lies on disk; a model of the hub is fetched, its progress shown. */
 export async function locateModel(name: string): Promise<string> {
-  if (name.startsWith("npm:") || (await exists(name))) return name;
-  const { isModelId, resolveHubModel } = await import("../checkpoint/hub/node.ts");
-  if (!isModelId(name)) return name;
-  const { file, folder } = await withHubProgress(name, (options) => resolveHubModel(name, options));
-  return file ?? folder;
+  const { locateModel: locate } = await import("../checkpoint/open.node.ts");
+  return withHubProgress(name, (hub) => locate(name, { hub }));
 }
 
 /** Runs hub work with its progress shown. */
@@ -78,11 +74,4 @@ export function generateOptions(flags: Values<typeof chatFlags>): GenerateOption
     stop,
     maxTokens,
   };
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -5,6 +5,7 @@ import { openFile, verifySha256 } from "../../src/checkpoint/node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { buildHeader } from "../../src/checkpoint/safetensors/header.ts";
 import { CheckpointError, UsageError } from "../../src/errors.ts";
+import { startFakeHub } from "./hub/fakeHub.ts";
 import { llama2cFile } from "./llama2c/file.ts";
 import { temporaryFolder } from "./temporary.ts";
 
@@ -35,6 +36,29 @@ test.each([
   const opening = openCheckpoint(model);
   await expect(opening).rejects.toThrow(UsageError);
   await expect(opening).rejects.toThrow(message);
+});
+
+test("a hub's model is opened by its name, unless a path has that name", async () => {
+  const config = JSON.stringify({ model_type: "llama" });
+  const hub = await startFakeHub({
+    "config.json": config,
+    "tokenizer.json": "{}",
+    "model.safetensors": buildHeader([]).bytes,
+  });
+  const progress: number[] = [];
+  const options = {
+    ...hub.options,
+    onProgress: ({ receivedBytes }: { receivedBytes: number }) => progress.push(receivedBytes),
+  };
+  const checkpoint = await openCheckpoint("owner/name", { hub: options });
+  expect([checkpoint.source, checkpoint.config.model_type]).toEqual(["owner/name", "llama"]);
+  expect(progress.length).toBeGreaterThan(0);
+  await checkpoint.close();
+  const seen = hub.seen.length;
+  await expect(openCheckpoint("src/engine", { hub: options })).rejects.toThrow(/src\/engine is no model/);
+  await expect(openCheckpoint("owner/name.gguf", { hub: options })).rejects.toThrow(/no such file/);
+  expect(hub.seen).toHaveLength(seen);
+  await hub.close();
 });
 
 test("files are read by position, never beyond their end", async () => {
