@@ -11,11 +11,27 @@ import { type EncodeOptions, encodeMatrix, type QuantizedMatrix, type Quantizer 
 import { leastSquaresScale } from "./scale.ts";
 import type { Scheme } from "./scheme.ts";
 
+/**
+ * By bits, the step of which a small codebook's coordinates are multiples, at most 63 of them, so that products with
+ * int8 activations are exact. Searched for the least error: 0.01, 0.03, 0.1 and 0.16% above the points as stored.
+ */
+export const vqSteps: Readonly<Record<number, number>> = {
+  1.5: 0.0256664,
+  2: 0.0327234,
+  2.5: 0.0376916,
+  3: 0.0433245,
+};
+
 /** The codebook of 2^(2 bits) points for the unit Gaussian, x0, y0, x1, y1, ...; bits from 1.5 to 6. */
 export function vqCodebook(bits: number): Float32Array {
   const bytes = Uint8Array.from(atob(vqPoints[2 * bits]), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
-  return Float32Array.from({ length: bytes.length / 2 }, (_, i) => view.getInt16(2 * i, true) * vqUnit);
+  const points = Float32Array.from(
+    { length: bytes.length / 2 },
+    (_, i) => view.getInt16(2 * i, true) * vqUnit,
+  );
+  const step = vqSteps[bits];
+  return step ? points.map((value) => Math.round(value / step) * step) : points;
 }
 
 export function vqQuantizer(scheme: Scheme): Quantizer {

@@ -9,6 +9,7 @@ export interface Kernels {
   packNibbles(codes: number, to: number, rows: number, columns: number, bits: number, padded: number): void;
   packBytes(codes: number, to: number, rows: number, columns: number, padded: number): void;
   packFields(codes: number, to: number, rows: number, perRow: number, width: number, k: number): void;
+  packPlanes(codes: number, to: number, rows: number, perRow: number, width: number): void;
   packLattice(codes: number, to: number, rows: number, octs: number, second: number): void;
   narrowToHalf(from: number, to: number, count: number): void;
 }

@@ -4,6 +4,7 @@
 
 import { madd } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
+import { addFused, isFused } from "./fusedTiles.as";
 import { decodeTile, isWide, offsetOf, PART, tileBytes, unitOf } from "./fieldTiles.as";
 import { floatRows } from "./float.as";
 import { dot, GROUP, storeTile } from "./int8.as";
@@ -51,6 +52,15 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
         const stop = low ? min(last, lowTiles) : last;
         const first = tile * SIDE;
         const count = min(padded, stop * SIDE) - first;
+        const whole = count == min(GROUP, padded - g * GROUP);
+        if (tokens == 1 && isFused(part)) {
+          const sum = whole ? load<i32>(sums + (<usize>g << 2)) : sumOf(q + first, count);
+          const scale = load<f32>(scales + (<usize>g << 2)) * unitOf(part);
+          addFused(part, at, q + first, stop - tile, <f32>sum * -offsetOf(part), scale, f);
+          at += tileBytes(part) * (stop - tile);
+          tile = stop;
+          continue;
+        }
         const shift = isWide(part) ? 9 : 8;
         let to = decoded;
         for (; tile < stop; tile++) {
@@ -58,7 +68,6 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
           at += tileBytes(part);
           to += 1 << shift;
         }
-        const whole = count == min(GROUP, padded - g * GROUP);
         for (let token = 0; token < tokens; token += 2) {
           const a = q + <usize>token * padded + first;
           const group = <usize>(token * groups + g) << 2;
@@ -152,13 +161,13 @@ function addBytes2(
     b += 4;
     w += 64;
   }
-  store4(f, p0, p1, p2, p3, startA, scaleA);
-  store4(f + 64, q0, q1, q2, q3, startB, scaleB);
+  addFour(f, p0, p1, p2, p3, startA, scaleA);
+  addFour(f + 64, q0, q1, q2, q3, startB, scaleB);
 }
 
 // @ts-ignore: decorator
 @inline
-function store4(f: usize, i0: v128, i1: v128, i2: v128, i3: v128, start: f32, scale: f32): void {
+export function addFour(f: usize, i0: v128, i1: v128, i2: v128, i3: v128, start: f32, scale: f32): void {
   const s = f32x4.splat(scale);
   const from = f32x4.splat(start);
   addScaled(f, i0, from, s);
@@ -191,7 +200,7 @@ function addWide(w: usize, a: usize, count: i32, scale: f32, f: usize): void {
     a += 4;
     w += 128;
   }
-  store4(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), 0, scale);
+  addFour(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), 0, scale);
 }
 
 function addWide2(w: usize, a: usize, b: usize, count: i32, scaleA: f32, scaleB: f32, f: usize): void {
@@ -215,8 +224,8 @@ function addWide2(w: usize, a: usize, b: usize, count: i32, scaleA: f32, scaleB:
     b += 2;
     w += 64;
   }
-  store4(f, p0, p1, p2, p3, 0, scaleA);
-  store4(f + 64, q0, q1, q2, q3, 0, scaleB);
+  addFour(f, p0, p1, p2, p3, 0, scaleA);
+  addFour(f + 64, q0, q1, q2, q3, 0, scaleB);
 }
 
 /** args: x, tiles, rowScales, plan, out, tokens, rows, columns, lowTiles, scratch, scratch bytes per thread */

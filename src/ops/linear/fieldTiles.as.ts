@@ -5,16 +5,15 @@
 
 /** The constants of a rate, as plan.ts lays them out. A plan holds two: for the first `lowTiles` tiles and the rest. */
 export const PART: usize = 256;
-const LOW_BYTES: usize = 0;
-const HIGH_BYTES: usize = 16;
-const LOW_POWERS: usize = 32;
-const HIGH_POWERS: usize = 48;
+const FIRST: usize = 0;
+const REST: usize = 16;
+const POWERS: usize = 32;
 const WRAP: usize = 64;
 const KEEP: usize = 80;
-const MASK: usize = 96;
+export const MASK: usize = 96;
 const FACTOR: usize = 112;
-const LOW: usize = 128;
-const HIGH: usize = 144;
+export const LOW: usize = 128;
+export const HIGH: usize = 144;
 const BITS: usize = 160;
 const DECODER: usize = 164;
 const TABLE: usize = 168;
@@ -24,19 +23,23 @@ const UNIT: usize = 180;
 const OFFSET: usize = 184;
 const SECOND_TABLE: usize = 188;
 const EXCESS: usize = 192;
-const NIBBLES: usize = 208;
+export const NIBBLES: usize = 208;
 const ONE: usize = 224;
 
 const SWIZZLE_SUM = 0;
 const TRELLIS_TABLE = 1;
 const UNIFORM = 2;
-const LEVELS = 3;
+const WIDE_PAIRS = 3;
 const PAIRS = 4;
 const LATTICE = 5;
+/** 16 points or up to 8 levels, laid out for products straight from the codes; see fusedTiles.as.ts. */
+export const NIBBLE_PAIRS: i32 = 6;
+export const CRUMBS: i32 = 7;
+export const THREE_BITS: i32 = 8;
 
 // @ts-ignore: decorator
 @inline
-function swizzle(table: v128, index: v128): v128 {
+export function swizzle(table: v128, index: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return i8x16.relaxed_swizzle(table, index);
   return i8x16.swizzle(table, index);
 }
@@ -52,7 +55,13 @@ export function tileBytes(part: usize): usize {
 // @ts-ignore: decorator
 @inline
 export function isWide(part: usize): bool {
-  return load<i32>(part, DECODER) == PAIRS;
+  return load<i32>(part, DECODER) == WIDE_PAIRS;
+}
+
+// @ts-ignore: decorator
+@inline
+export function decoderOf(part: usize): i32 {
+  return load<i32>(part, DECODER);
 }
 
 /** What a decoded step of 1 stands for. */
@@ -74,27 +83,33 @@ export function decodeTile(part: usize, tile: usize, to: usize, spare: usize): v
   const decoder = load<i32>(part, DECODER);
   if (decoder == SWIZZLE_SUM) decodeSwizzleSum(part, tile, to);
   else if (decoder == TRELLIS_TABLE) decodeTrellisTable(part, tile, to, spare);
-  else if (decoder == PAIRS) decodePairs(part, tile, to, spare);
+  else if (decoder == PAIRS) decodePairs(part, tile, to, spare, false);
+  else if (decoder == WIDE_PAIRS) decodePairs(part, tile, to, spare, true);
   else if (decoder == LATTICE) decodeLattice(part, tile, to);
-  else decodeScalars(part, tile, to, decoder == LEVELS);
+  else if (decoder == UNIFORM) decodeUniform(part, tile, to);
+  else if (decoder == NIBBLE_PAIRS) decodeNibblePairs(part, tile, to);
+  else if (decoder == CRUMBS) decodeCrumbs(part, tile, to);
+  else decodeThreeBits(part, tile, to);
 }
 
-/** 16 bits from each of eight successive fields on. */
+/**
+ * 16 bits from each of eight successive fields on. `first` finds the byte in which each field begins, `rest` the two
+ * bytes after it; a product by a power of two is a shift of its own for each lane.
+ */
 // @ts-ignore: decorator
 @inline
-function windows(v: v128, lowBytes: v128, highBytes: v128, lowPowers: v128, highPowers: v128): v128 {
-  // A product by a power of two is a shift of its own for each lane.
-  const low = i32x4.shr_u(i32x4.mul(swizzle(v, lowBytes), lowPowers), 16);
-  const high = i32x4.shr_u(i32x4.mul(swizzle(v, highBytes), highPowers), 16);
-  return i16x8.narrow_i32x4_u(low, high);
+function windows(v: v128, first: v128, rest: v128, powers: v128): v128 {
+  return v128.or(
+    i16x8.shr_u(i16x8.mul(swizzle(v, first), powers), 8), i16x8.mul(swizzle(v, rest), powers),
+  );
 }
 
 /** The last eight fields of a tile, followed by the first: a trellis' stream is circular. */
 // @ts-ignore: decorator
 @inline
 function lastFields(part: usize, tile: usize, k: usize): v128 {
-  const first = swizzle(v128.load64_zero(tile), v128.load(part, WRAP));
-  return v128.or(v128.and(v128.load(tile + 15 * k), v128.load(part, KEEP)), first);
+  const start = swizzle(v128.load64_zero(tile), v128.load(part, WRAP));
+  return v128.or(v128.and(v128.load(tile + 15 * k), v128.load(part, KEEP)), start);
 }
 
 /** Eight rows of two pairs of columns, one after another in a vector, to eight rows of four columns. */
@@ -105,35 +120,50 @@ function storeQuads(to: usize, left: v128, right: v128): void {
   v128.store(to, v128.shuffle<i16>(left, right, 4, 12, 5, 13, 6, 14, 7, 15), 16);
 }
 
+/** The shifts are constants of their own code: V8 spends four instructions on a shift by a variable. */
 function decodeSwizzleSum(part: usize, tile: usize, to: usize): void {
+  const shifts = load<i32>(part, SPREAD) * 16 + load<i32>(part, FOLD);
+  if (shifts == 0x99) swizzleSums(part, tile, to, 9, 9);
+  else if (shifts == 0x88) swizzleSums(part, tile, to, 8, 8);
+  else if (shifts == 0xc9) swizzleSums(part, tile, to, 12, 9);
+  else if (shifts == 0x5a) swizzleSums(part, tile, to, 5, 10);
+  else if (shifts == 0x2a) swizzleSums(part, tile, to, 2, 10);
+  else if (shifts == 0x1b) swizzleSums(part, tile, to, 1, 11);
+  else if (shifts == 0x17) swizzleSums(part, tile, to, 1, 7);
+  else swizzleSums(part, tile, to, load<i32>(part, SPREAD), load<i32>(part, FOLD));
+}
+
+// @ts-ignore: decorator
+@inline
+function sums(x: v128, spread: i32, fold: i32, factor: v128, low: v128, high: v128, nibbles: v128): v128 {
+  const product = i16x8.mul(v128.xor(x, i16x8.shr_u(x, spread)), factor);
+  const h = v128.xor(product, i16x8.shr_u(product, fold));
+  return i8x16.add(swizzle(low, v128.and(h, nibbles)), swizzle(high, v128.and(i16x8.shr_u(h, 4), nibbles)));
+}
+
+// @ts-ignore: decorator
+@inline
+function swizzleSums(part: usize, tile: usize, to: usize, spread: i32, fold: i32): void {
   const k = <usize>load<i32>(part, BITS);
-  const lowBytes = v128.load(part, LOW_BYTES);
-  const highBytes = v128.load(part, HIGH_BYTES);
-  const lowPowers = v128.load(part, LOW_POWERS);
-  const highPowers = v128.load(part, HIGH_POWERS);
+  const first = v128.load(part, FIRST);
+  const rest = v128.load(part, REST);
+  const powers = v128.load(part, POWERS);
   const factor = v128.load(part, FACTOR);
   const low = v128.load(part, LOW);
   const high = v128.load(part, HIGH);
   const nibbles = v128.load(part, NIBBLES);
-  const spread = load<i32>(part, SPREAD);
-  const fold = load<i32>(part, FOLD);
   let at = tile;
-  for (let i = 0; i < 8; i++) {
-    let x = windows(v128.load(at), lowBytes, highBytes, lowPowers, highPowers);
-    let h = i16x8.mul(v128.xor(x, i16x8.shr_u(x, spread)), factor);
-    h = v128.xor(h, i16x8.shr_u(h, fold));
-    const left = i8x16.add(
-      swizzle(low, v128.and(h, nibbles)), swizzle(high, v128.and(i16x8.shr_u(h, 4), nibbles)),
-    );
-    x = windows(i == 7 ? lastFields(part, tile, k) : v128.load(at + 2 * k), lowBytes, highBytes, lowPowers, highPowers);
-    h = i16x8.mul(v128.xor(x, i16x8.shr_u(x, spread)), factor);
-    h = v128.xor(h, i16x8.shr_u(h, fold));
-    const right = i8x16.add(
-      swizzle(low, v128.and(h, nibbles)), swizzle(high, v128.and(i16x8.shr_u(h, 4), nibbles)),
-    );
+  for (let i = 0; i < 4; i++) {
+    let left = sums(windows(v128.load(at), first, rest, powers), spread, fold, factor, low, high, nibbles);
+    let right = sums(windows(v128.load(at + 2 * k), first, rest, powers), spread, fold, factor, low, high, nibbles);
     storeQuads(to, left, right);
-    to += 32;
-    at += i & 1 ? 3 * k : k;
+    at += k;
+    const last = i == 3 ? lastFields(part, tile, k) : v128.load(at + 2 * k);
+    left = sums(windows(v128.load(at), first, rest, powers), spread, fold, factor, low, high, nibbles);
+    right = sums(windows(last, first, rest, powers), spread, fold, factor, low, high, nibbles);
+    storeQuads(to + 32, left, right);
+    to += 64;
+    at += 3 * k;
   }
 }
 
@@ -151,12 +181,21 @@ function lookUp16(table: usize, index: usize, to: usize): void {
   store<u16>(to, load<u16>(table + load<u16>(index, 14)), 28);
 }
 
+function lookUpTile(table: usize, index: usize, to: usize): void {
+  for (const stop = to + 256; to < stop; to += 64) {
+    lookUp16(table, index, to);
+    lookUp16(table, index + 16, to + 32);
+    lookUp16(table, index + 32, to + 2);
+    lookUp16(table, index + 48, to + 34);
+    index += 64;
+  }
+}
+
 function decodeTrellisTable(part: usize, tile: usize, to: usize, spare: usize): void {
   const k = <usize>load<i32>(part, BITS);
-  const lowBytes = v128.load(part, LOW_BYTES);
-  const highBytes = v128.load(part, HIGH_BYTES);
-  const lowPowers = v128.load(part, LOW_POWERS);
-  const highPowers = v128.load(part, HIGH_POWERS);
+  const first = v128.load(part, FIRST);
+  const rest = v128.load(part, REST);
+  const powers = v128.load(part, POWERS);
   const one = v128.load(part, ONE);
   const mask = v128.load(part, MASK);
   const shift = load<i32>(part, SPREAD);
@@ -164,19 +203,12 @@ function decodeTrellisTable(part: usize, tile: usize, to: usize, spare: usize): 
   let at = tile;
   for (let i: usize = 0; i < 256; i += 16) {
     const v = i == 240 ? lastFields(part, tile, k) : v128.load(at);
-    const x = windows(v, lowBytes, highBytes, lowPowers, highPowers);
+    const x = windows(v, first, rest, powers);
     // The table's entries are two bytes: the lowest bit of an offset is 0.
     v128.store(spare + i, v128.and(i16x8.shr_u(i16x8.mul(x, i16x8.add(x, one)), shift), mask));
     at += k;
   }
-  for (let i: usize = 0; i < 256; i += 64) {
-    const index = spare + i;
-    lookUp16(table, index, to);
-    lookUp16(table, index + 16, to + 32);
-    lookUp16(table, index + 32, to + 2);
-    lookUp16(table, index + 48, to + 34);
-    to += 64;
-  }
+  lookUpTile(table, spare, to);
 }
 
 /** A pair of 16 bits for each of eight rows. */
@@ -193,49 +225,109 @@ function lookUp32(table: usize, index: usize, to: usize): void {
   store<u32>(to, load<u32>(table + (<usize>load<u16>(index, 14) << 2)), 28);
 }
 
-function decodePairs(part: usize, tile: usize, to: usize, spare: usize): void {
+function decodePairs(part: usize, tile: usize, to: usize, spare: usize, wide: bool): void {
   const k = <usize>load<i32>(part, BITS);
-  const lowBytes = v128.load(part, LOW_BYTES);
-  const highBytes = v128.load(part, HIGH_BYTES);
-  const lowPowers = v128.load(part, LOW_POWERS);
-  const highPowers = v128.load(part, HIGH_POWERS);
-  const mask = v128.load(part, MASK);
   const table = <usize>load<u32>(part, TABLE);
+  if (k == 8) {
+    for (const stop = to + 512; to < stop; to += 16, tile += 4) {
+      store<u32>(to, load<u32>(table + (<usize>load<u8>(tile) << 2)));
+      store<u32>(to, load<u32>(table + (<usize>load<u8>(tile, 1) << 2)), 4);
+      store<u32>(to, load<u32>(table + (<usize>load<u8>(tile, 2) << 2)), 8);
+      store<u32>(to, load<u32>(table + (<usize>load<u8>(tile, 3) << 2)), 12);
+    }
+    return;
+  }
+  const first = v128.load(part, FIRST);
+  const rest = v128.load(part, REST);
+  const powers = v128.load(part, POWERS);
+  const mask = v128.load(part, MASK);
   for (let i: usize = 0; i < 256; i += 16) {
-    const x = windows(v128.load(tile), lowBytes, highBytes, lowPowers, highPowers);
-    v128.store(spare + i, v128.and(x, mask));
+    const x = windows(v128.load(tile), first, rest, powers);
+    v128.store(spare + i, v128.and(wide ? x : i16x8.shl(x, 1), mask));
     tile += k;
   }
-  for (let i: usize = 0; i < 256; i += 32) {
-    lookUp32(table, spare + i, to);
-    lookUp32(table, spare + i + 16, to + 32);
-    to += 64;
-  }
+  if (wide) {
+    for (let i: usize = 0; i < 256; i += 32) {
+      lookUp32(table, spare + i, to);
+      lookUp32(table, spare + i + 16, to + 32);
+      to += 64;
+    }
+  } else lookUpTile(table, spare, to);
 }
 
-/** Pairs of scalar codes of up to 7 bits as they are, or of up to 4 bits by a table of 16 bytes. */
-function decodeScalars(part: usize, tile: usize, to: usize, levels: bool): void {
+/** Pairs of scalar codes of up to 7 bits, as they are. */
+function decodeUniform(part: usize, tile: usize, to: usize): void {
   const k = <usize>load<i32>(part, BITS);
-  const lowBytes = v128.load(part, LOW_BYTES);
-  const highBytes = v128.load(part, HIGH_BYTES);
-  const lowPowers = v128.load(part, LOW_POWERS);
-  const highPowers = v128.load(part, HIGH_POWERS);
+  const first = v128.load(part, FIRST);
+  const rest = v128.load(part, REST);
+  const powers = v128.load(part, POWERS);
   const mask = v128.load(part, MASK);
   const highMask = v128.load(part, HIGH);
   const factor = v128.load(part, FACTOR);
-  const table = v128.load(part, LOW);
   for (let i = 0; i < 8; i++) {
-    let x = windows(v128.load(tile), lowBytes, highBytes, lowPowers, highPowers);
-    let left = v128.or(v128.and(x, mask), v128.and(i16x8.mul(x, factor), highMask));
-    x = windows(v128.load(tile + 2 * k), lowBytes, highBytes, lowPowers, highPowers);
-    let right = v128.or(v128.and(x, mask), v128.and(i16x8.mul(x, factor), highMask));
-    if (levels) {
-      left = swizzle(table, left);
-      right = swizzle(table, right);
-    }
+    let x = windows(v128.load(tile), first, rest, powers);
+    const left = v128.or(v128.and(x, mask), v128.and(i16x8.mul(x, factor), highMask));
+    x = windows(v128.load(tile + 2 * k), first, rest, powers);
+    const right = v128.or(v128.and(x, mask), v128.and(i16x8.mul(x, factor), highMask));
     storeQuads(to, left, right);
     to += 32;
     tile += i & 1 ? 3 * k : k;
+  }
+}
+
+/** Rows by four pairs of columns in the low nibbles of 64 bytes, four more in the high ones. */
+function decodeNibblePairs(part: usize, tile: usize, to: usize): void {
+  const x = v128.load(part, LOW);
+  const y = v128.load(part, HIGH);
+  const nibbles = v128.load(part, NIBBLES);
+  for (let v: usize = 0; v < 64; v += 16) {
+    let codes = v128.load(tile + v);
+    storeFourRows(to + v, swizzle(x, v128.and(codes, nibbles)), swizzle(y, v128.and(codes, nibbles)));
+    codes = v128.and(i16x8.shr_u(codes, 4), nibbles);
+    storeFourRows(to + v + 128, swizzle(x, codes), swizzle(y, codes));
+  }
+}
+
+/** First and second values of four pairs of four rows, to two runs of four columns. */
+// @ts-ignore: decorator
+@inline
+function storeFourRows(to: usize, x: v128, y: v128): void {
+  const low = v128.shuffle<i8>(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const high = v128.shuffle<i8>(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  v128.store(to, v128.shuffle<i32>(low, high, 0, 2, 4, 6));
+  v128.store(to, v128.shuffle<i32>(low, high, 1, 3, 5, 7), 64);
+}
+
+/** Rows by four columns in the low two bits of 64 bytes, the next four in the next bits, and so on. */
+function decodeCrumbs(part: usize, tile: usize, to: usize): void {
+  const levels = v128.load(part, LOW);
+  const mask = v128.load(part, MASK);
+  for (let v: usize = 0; v < 64; v += 16) {
+    const codes = v128.load(tile + v);
+    v128.store(to + v, swizzle(levels, v128.and(codes, mask)));
+    v128.store(to + v, swizzle(levels, v128.and(i16x8.shr_u(codes, 2), mask)), 64);
+    v128.store(to + v, swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask)), 128);
+    v128.store(to + v, swizzle(levels, v128.and(i16x8.shr_u(codes, 6), mask)), 192);
+  }
+}
+
+/** As crumbs; the third bits of 16 rows x 16 columns follow in 32 bytes, the first 8 rows' in the first. */
+function decodeThreeBits(part: usize, tile: usize, to: usize): void {
+  const levels = v128.load(part, LOW);
+  const mask = v128.load(part, MASK);
+  const third = v128.load(part, HIGH);
+  for (let v: usize = 0; v < 64; v += 16) {
+    const codes = v128.load(tile + v);
+    let bits = v128.load(tile + 64 + ((v >> 1) & 16));
+    if (v & 16) bits = i16x8.shr_u(bits, 4);
+    let code = v128.or(v128.and(codes, mask), v128.and(i16x8.shl(bits, 2), third));
+    v128.store(to + v, swizzle(levels, code));
+    code = v128.or(v128.and(i16x8.shr_u(codes, 2), mask), v128.and(i16x8.shl(bits, 1), third));
+    v128.store(to + v, swizzle(levels, code), 64);
+    code = v128.or(v128.and(i16x8.shr_u(codes, 4), mask), v128.and(bits, third));
+    v128.store(to + v, swizzle(levels, code), 128);
+    code = v128.or(v128.and(i16x8.shr_u(codes, 6), mask), v128.and(i16x8.shr_u(bits, 1), third));
+    v128.store(to + v, swizzle(levels, code), 192);
   }
 }
 

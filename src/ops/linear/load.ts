@@ -6,7 +6,7 @@ import { codeTable } from "../../quantizers/codeTable.ts";
 import { parseScheme, type Scheme } from "../../quantizers/scheme.ts";
 import { tileLayout, tileSide } from "../../quantizers/tcq/trellis.ts";
 import type { PackedLinear } from "./packed.ts";
-import { fieldBits, fieldPlan } from "./plan.ts";
+import { fieldBits, fieldPlan, isFused } from "./plan.ts";
 
 /** Values of float weights read at a time. */
 const CHUNK_VALUES = 1 << 20;
@@ -52,9 +52,9 @@ function loadQuantized(weights: QuantizedWeights, device: WasmDevice): LinearHan
   const scales = device.reserve(roundUp(rows, TILE_ROWS) * 4);
   device.bytes(scales).fill(0);
   new Float32Array(device.memory.buffer, scales.place, rows).set(weights.scales);
-  const padded = roundUp(columns, 8);
+  const padded = roundUp(columns, tileSide);
 
-  if (bits <= 4 && (family === "nuq" || family === "uniform")) {
+  if (bits === 4 && (family === "nuq" || family === "uniform")) {
     // The uniform levels are halves: twice the level, half the scale.
     const step = family === "nuq" ? 1 : 2;
     const floats = new Float32Array(device.memory.buffer, scales.place, rows);
@@ -100,6 +100,8 @@ function fieldTiles(
   const dimension = family === "vq" ? 2 : 1;
   withStaged(codes, device, (at) => {
     if (family === "e8") device.kernels.packLattice(at, data.place, rows, Math.ceil(columns / 8), bits - 2);
+    else if (isFused(scheme))
+      device.kernels.packPlanes(at, data.place, rows, Math.ceil(columns / dimension), bits * dimension);
     else {
       const [perRow, width] = [Math.ceil(columns / dimension), bits * dimension];
       device.kernels.packFields(at, data.place, rows, perRow, width, fieldBits(scheme));

@@ -14,7 +14,7 @@ export interface PackedLinear extends LinearHandle {
   readonly scales?: Slot;
   /** What codes stand for: bytes (level + 64) for nibble tiles, the plan for tiles of fields. */
   readonly codebook?: Pick<Slot, "place">;
-  /** Columns in memory, a multiple of 8. */
+  /** Columns in memory, a multiple of 16. */
   readonly padded: number;
   /** Of tiles of fields: how many of a band's tiles have the plan's first rate. */
   readonly lowTiles?: number;

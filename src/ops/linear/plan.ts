@@ -10,15 +10,26 @@ import { absoluteValues, rootPoints } from "../../quantizers/e8/lattice.ts";
 import type { Scheme } from "../../quantizers/scheme.ts";
 import { swizzleSum, tableCode } from "../../quantizers/tcq/code.ts";
 import { stepBits, tileLayout } from "../../quantizers/tcq/trellis.ts";
+import { vqCodebook, vqSteps } from "../../quantizers/vq.ts";
 
 /** As in fieldTiles.as.ts. */
 const partBytes = 256;
 const offsets = {
-  ...{ lowBytes: 0, highBytes: 16, lowPowers: 32, highPowers: 48, wrap: 64, keep: 80, mask: 96, factor: 112 },
+  ...{ first: 0, rest: 16, powers: 32, wrap: 64, keep: 80, mask: 96, factor: 112 },
   ...{ low: 128, high: 144, bits: 160, decoder: 164, table: 168, spread: 172, fold: 176, unit: 180 },
   ...{ offset: 184, second: 188, excess: 192, nibbles: 208, one: 224 },
 } as const;
-const decoders = { swizzleSum: 0, trellisTable: 1, uniform: 2, levels: 3, pairs: 4, lattice: 5 } as const;
+const decoders = {
+  swizzleSum: 0,
+  trellisTable: 1,
+  uniform: 2,
+  widePairs: 3,
+  pairs: 4,
+  lattice: 5,
+  nibblePairs: 6,
+  crumbs: 7,
+  threeBits: 8,
+} as const;
 
 /** Writes the constants of one rate. */
 class Part {
@@ -52,12 +63,10 @@ class Part {
     this.int("bits", k);
     for (let lane = 0; lane < 8; lane++) {
       const [place, shift] = [(lane * k) >> 3, (lane * k) & 7];
-      const [bytes, powers] =
-        lane < 4 ? [offsets.lowBytes, offsets.lowPowers] : [offsets.highBytes, offsets.highPowers];
-      for (let byte = 0; byte < 4; byte++) {
-        this.bytes[bytes + 4 * (lane & 3) + byte] = place + byte < 16 ? place + byte : 128;
-      }
-      this.#view.setInt32(powers + 4 * (lane & 3), 1 << (16 - shift), true);
+      const byte = (i: number) => (i < 16 ? i : 128);
+      this.bytes.set([byte(place), 128], offsets.first + 2 * lane);
+      this.bytes.set([byte(place + 1), byte(place + 2)], offsets.rest + 2 * lane);
+      this.#view.setUint16(offsets.powers + 2 * lane, 1 << (8 - shift), true);
     }
     for (let byte = 0; byte < 16; byte++) {
       this.bytes[offsets.keep + byte] = byte < k ? 255 : 0;
@@ -65,6 +74,11 @@ class Part {
     }
     return this;
   }
+}
+
+/** Whether one token is multiplied straight from the codes (fusedTiles.as.ts), which then lie as that likes. */
+export function isFused({ family, bits }: Scheme): boolean {
+  return (family === "vq" && bits === 2) || ((family === "nuq" || family === "uniform") && bits <= 3);
 }
 
 /** Bits of a field, for two columns: of half-TCQ the lower rate's. */
@@ -90,9 +104,16 @@ function parts(scheme: Scheme, device: WasmDevice): readonly [Part, Part] {
     const make = family === "tcq" ? (rate: number) => trellisTable(rate, device) : trellisSums;
     return [make(lowRate), make(highRate)];
   }
-  const part =
-    family === "e8" ? lattice(scheme, device) : family === "uniform" ? uniform(bits) : pairs(scheme, device);
+  const part = onePart(scheme, device);
   return [part, part];
+}
+
+function onePart(scheme: Scheme, device: WasmDevice): Part {
+  const { family, bits } = scheme;
+  if (isFused(scheme)) return family === "vq" ? nibblePairs(bits) : smallLevels(scheme);
+  if (family === "e8") return lattice(scheme, device);
+  if (family === "uniform") return uniform(bits);
+  return family === "vq" && bits in vqSteps ? bytePairs(bits, device) : widePairs(scheme, device);
 }
 
 function trellisSums(rate: number): Part {
@@ -146,25 +167,78 @@ function uniform(bits: number): Part {
     .float("offset", mask / 2);
 }
 
-/** What the codebooks' coordinates are multiples of. */
-const pairUnit = 2 ** -12;
+/** Points whose coordinates are integers of 7 bits with a sign, in steps. */
+function smallPoints(bits: number): Int8Array {
+  return Int8Array.from(vqCodebook(bits), (value) => Math.round(value / vqSteps[bits]));
+}
+
+/** A table of pairs of bytes. */
+function bytePairs(bits: number, device: WasmDevice): Part {
+  const { place } = device.shared(`byte pairs ${bits}`, () => smallPoints(bits).map((value) => value + 64));
+  return new Part()
+    .fields(2 * bits)
+    .int("decoder", decoders.pairs)
+    .int("table", place)
+    .words("mask", (2 ** (2 * bits) - 1) * 2)
+    .float("unit", vqSteps[bits])
+    .float("offset", 64);
+}
+
+/** Two shuffles of 16 bytes. */
+function nibblePairs(bits: number): Part {
+  const points = smallPoints(bits).map((value) => value + 64);
+  return new Part()
+    .int("bits", 4)
+    .int("decoder", decoders.nibblePairs)
+    .vector(
+      "low",
+      points.filter((_, i) => i % 2 === 0),
+    )
+    .vector(
+      "high",
+      points.filter((_, i) => i % 2 === 1),
+    )
+    .words("nibbles", 0x0f0f)
+    .float("unit", vqSteps[bits])
+    .float("offset", 64);
+}
+
+/** One shuffle of up to 8 levels. The uniform ones are halves: they are doubled. */
+function smallLevels(scheme: Scheme): Part {
+  const step = scheme.family === "uniform" ? 0.5 : 1;
+  const { bits, values } = codeTable(scheme)!;
+  return new Part()
+    .int("bits", 2 * bits)
+    .int("decoder", bits === 2 ? decoders.crumbs : decoders.threeBits)
+    .vector(
+      "low",
+      values.map((value) => value / step + 64),
+    )
+    .words("mask", 0x0303)
+    .words("high", 0x0404)
+    .float("unit", step)
+    .float("offset", 64);
+}
+
+/** What the finer codebooks' coordinates are multiples of. */
+const fineUnit = 2 ** -12;
 
 /** A table of pairs of 16-bit integers. */
-function pairs(scheme: Scheme, device: WasmDevice): Part {
+function widePairs(scheme: Scheme, device: WasmDevice): Part {
   const { bits, dimension, values } = codeTable(scheme)!;
   const { place } = device.shared(`pairs ${scheme.name}`, () => {
     const count = dimension === 2 ? 1 << bits : 1 << (2 * bits);
     return Int16Array.from({ length: 2 * count }, (_, i) => {
       const code = dimension === 2 ? i : ((i >> 1) >> ((i & 1) * bits)) & ((1 << bits) - 1);
-      return Math.round(values[code] / pairUnit);
+      return Math.round(values[code] / fineUnit);
     });
   });
   return new Part()
     .fields(2 * scheme.bits)
-    .int("decoder", decoders.pairs)
+    .int("decoder", decoders.widePairs)
     .int("table", place)
     .words("mask", 2 ** (2 * scheme.bits) - 1)
-    .float("unit", pairUnit);
+    .float("unit", fineUnit);
 }
 
 function lattice(scheme: Scheme, device: WasmDevice): Part {

@@ -44,7 +44,7 @@ export const lowerLinear: Lowerings["linear"] = (op, context) => {
     before.push(rotate(op.input.place, rotated, rows, rotation, false, context));
   }
   const firstInteger = weights.find(integer);
-  const input = firstInteger && quantizedInput(firstInteger.columns, rows, context);
+  const input = firstInteger && quantizedInput(firstInteger, rows, context);
   if (input) {
     const source = firstInteger.rotation ? rotated : op.input.place;
     const { columns, padded } = firstInteger;
@@ -132,8 +132,11 @@ function uploadRotation(
   return { signs: scaled.place, list: list.place };
 }
 
-function quantizedInput(columns: number, rows: number, { scratch }: LoweringContext): QuantizedInput {
-  const padded = Math.ceil(columns / 8) * 8;
+function quantizedInput(
+  { columns, padded }: PackedLinear,
+  rows: number,
+  { scratch }: LoweringContext,
+): QuantizedInput {
   const groups = rows * Math.ceil(columns / GROUP) * 4;
   return {
     q: scratch.shared("activations", rows * padded),

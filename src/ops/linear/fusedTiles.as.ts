@@ -1,0 +1,147 @@
+// Products of one token straight from the codes, for the schemes whose decoding is one byte shuffle.
+
+import { CRUMBS, decoderOf, HIGH, LOW, MASK, NIBBLE_PAIRS, NIBBLES, swizzle, THREE_BITS } from "./fieldTiles.as";
+import { dot } from "./int8.as";
+import { addFour } from "./fieldProducts.as";
+
+/** Where the first and the second values of four pairs lie in eight bytes, four times. */
+const EVEN = memory.data<u8>([0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6], 16);
+const ODD = memory.data<u8>([1, 3, 5, 7, 1, 3, 5, 7, 1, 3, 5, 7, 1, 3, 5, 7], 16);
+
+// @ts-ignore: decorator
+@inline
+export function isFused(part: usize): bool {
+  return decoderOf(part) >= NIBBLE_PAIRS;
+}
+
+/** f [16] += scale * (start + weights . a) over `tiles` tiles. */
+export function addFused(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {
+  const decoder = decoderOf(part);
+  if (decoder == NIBBLE_PAIRS) addNibblePairs(part, w, a, tiles, start, scale, f);
+  else if (decoder == CRUMBS) addCrumbs(part, w, a, tiles, start, scale, f);
+  else addThreeBits(part, w, a, tiles, start, scale, f);
+}
+
+function addNibblePairs(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {
+  const x = v128.load(part, LOW);
+  const y = v128.load(part, HIGH);
+  const mask = v128.load(part, NIBBLES);
+  const even = v128.load(EVEN);
+  const odd = v128.load(ODD);
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
+  for (let i = 0; i < tiles; i++) {
+    let eight = v128.load64_splat(a);
+    let first = swizzle(eight, even);
+    let second = swizzle(eight, odd);
+    let codes = v128.and(v128.load(w), mask);
+    p0 = dot(first, swizzle(x, codes), p0);
+    q0 = dot(second, swizzle(y, codes), q0);
+    codes = v128.and(v128.load(w, 16), mask);
+    p1 = dot(first, swizzle(x, codes), p1);
+    q1 = dot(second, swizzle(y, codes), q1);
+    codes = v128.and(v128.load(w, 32), mask);
+    p2 = dot(first, swizzle(x, codes), p2);
+    q2 = dot(second, swizzle(y, codes), q2);
+    codes = v128.and(v128.load(w, 48), mask);
+    p3 = dot(first, swizzle(x, codes), p3);
+    q3 = dot(second, swizzle(y, codes), q3);
+    eight = v128.load64_splat(a, 8);
+    first = swizzle(eight, even);
+    second = swizzle(eight, odd);
+    codes = v128.and(i16x8.shr_u(v128.load(w), 4), mask);
+    p0 = dot(first, swizzle(x, codes), p0);
+    q0 = dot(second, swizzle(y, codes), q0);
+    codes = v128.and(i16x8.shr_u(v128.load(w, 16), 4), mask);
+    p1 = dot(first, swizzle(x, codes), p1);
+    q1 = dot(second, swizzle(y, codes), q1);
+    codes = v128.and(i16x8.shr_u(v128.load(w, 32), 4), mask);
+    p2 = dot(first, swizzle(x, codes), p2);
+    q2 = dot(second, swizzle(y, codes), q2);
+    codes = v128.and(i16x8.shr_u(v128.load(w, 48), 4), mask);
+    p3 = dot(first, swizzle(x, codes), p3);
+    q3 = dot(second, swizzle(y, codes), q3);
+    a += 16;
+    w += 64;
+  }
+  addFour(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), start, scale);
+}
+
+function addCrumbs(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {
+  const levels = v128.load(part, LOW);
+  const mask = v128.load(part, MASK);
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
+  for (let i = 0; i < tiles; i++) {
+    const a0 = v128.load32_splat(a);
+    const a1 = v128.load32_splat(a, 4);
+    const a2 = v128.load32_splat(a, 8);
+    const a3 = v128.load32_splat(a, 12);
+    let codes = v128.load(w);
+    p0 = dot(a0, swizzle(levels, v128.and(codes, mask)), p0);
+    q0 = dot(a1, swizzle(levels, v128.and(i16x8.shr_u(codes, 2), mask)), q0);
+    p0 = dot(a2, swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask)), p0);
+    q0 = dot(a3, swizzle(levels, v128.and(i16x8.shr_u(codes, 6), mask)), q0);
+    codes = v128.load(w, 16);
+    p1 = dot(a0, swizzle(levels, v128.and(codes, mask)), p1);
+    q1 = dot(a1, swizzle(levels, v128.and(i16x8.shr_u(codes, 2), mask)), q1);
+    p1 = dot(a2, swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask)), p1);
+    q1 = dot(a3, swizzle(levels, v128.and(i16x8.shr_u(codes, 6), mask)), q1);
+    codes = v128.load(w, 32);
+    p2 = dot(a0, swizzle(levels, v128.and(codes, mask)), p2);
+    q2 = dot(a1, swizzle(levels, v128.and(i16x8.shr_u(codes, 2), mask)), q2);
+    p2 = dot(a2, swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask)), p2);
+    q2 = dot(a3, swizzle(levels, v128.and(i16x8.shr_u(codes, 6), mask)), q2);
+    codes = v128.load(w, 48);
+    p3 = dot(a0, swizzle(levels, v128.and(codes, mask)), p3);
+    q3 = dot(a1, swizzle(levels, v128.and(i16x8.shr_u(codes, 2), mask)), q3);
+    p3 = dot(a2, swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask)), p3);
+    q3 = dot(a3, swizzle(levels, v128.and(i16x8.shr_u(codes, 6), mask)), q3);
+    a += 16;
+    w += 64;
+  }
+  addFour(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), start, scale);
+}
+
+/** Codes of 3 bits: two of `codes`, the third of `bits`. */
+// @ts-ignore: decorator
+@inline
+function three(levels: v128, codes: v128, bits: v128, mask: v128, third: v128): v128 {
+  return swizzle(levels, v128.or(v128.and(codes, mask), v128.and(bits, third)));
+}
+
+function addThreeBits(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {
+  const levels = v128.load(part, LOW);
+  const mask = v128.load(part, MASK);
+  const third = v128.load(part, HIGH);
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0;
+  for (let i = 0; i < tiles; i++) {
+    const a0 = v128.load32_splat(a);
+    const a1 = v128.load32_splat(a, 4);
+    const a2 = v128.load32_splat(a, 8);
+    const a3 = v128.load32_splat(a, 12);
+    let bits = v128.load(w, 64);
+    let codes = v128.load(w);
+    p0 = dot(a0, three(levels, codes, i16x8.shl(bits, 2), mask, third), p0);
+    p0 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shl(bits, 1), mask, third), p0);
+    p0 = dot(a2, three(levels, i16x8.shr_u(codes, 4), bits, mask, third), p0);
+    p0 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 1), mask, third), p0);
+    codes = v128.load(w, 16);
+    p1 = dot(a0, three(levels, codes, i16x8.shr_u(bits, 2), mask, third), p1);
+    p1 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shr_u(bits, 3), mask, third), p1);
+    p1 = dot(a2, three(levels, i16x8.shr_u(codes, 4), i16x8.shr_u(bits, 4), mask, third), p1);
+    p1 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 5), mask, third), p1);
+    bits = v128.load(w, 80);
+    codes = v128.load(w, 32);
+    p2 = dot(a0, three(levels, codes, i16x8.shl(bits, 2), mask, third), p2);
+    p2 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shl(bits, 1), mask, third), p2);
+    p2 = dot(a2, three(levels, i16x8.shr_u(codes, 4), bits, mask, third), p2);
+    p2 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 1), mask, third), p2);
+    codes = v128.load(w, 48);
+    p3 = dot(a0, three(levels, codes, i16x8.shr_u(bits, 2), mask, third), p3);
+    p3 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shr_u(bits, 3), mask, third), p3);
+    p3 = dot(a2, three(levels, i16x8.shr_u(codes, 4), i16x8.shr_u(bits, 4), mask, third), p3);
+    p3 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 5), mask, third), p3);
+    a += 16;
+    w += 96;
+  }
+  addFour(f, p0, p1, p2, p3, start, scale);
+}
