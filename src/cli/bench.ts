@@ -1,8 +1,10 @@
 import { availableParallelism } from "node:os";
+import { breather } from "../engine/breathe.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
 import type { benchFlags } from "./flags.ts";
 import { significant } from "./format.ts";
+import { interruptible } from "./interrupt.ts";
 import { loadModel } from "./model.ts";
 import { print, printJson, table } from "./output.ts";
 import { progressLine } from "./progress.ts";
@@ -25,6 +27,7 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
   const counts = flags.threads ?? [...new Set([1, availableParallelism()])];
   const { promptTokens, decodeTokens, json } = flags;
   const line = progressLine("measuring");
+  const signal = interruptible();
   const results: Measurement[] = [];
   const runs = counts.length * (RUNS + 1);
   for (const threads of counts) {
@@ -33,7 +36,7 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
       checkLength(model, promptTokens + decodeTokens);
       const times: { prefill: number; decode: number }[] = [];
       for (let run = 0; run <= RUNS; run++) {
-        times.push(await measure(model, promptTokens, decodeTokens));
+        times.push(await measure(model, promptTokens, decodeTokens, signal));
         line.update((results.length / 2) * (RUNS + 1) + run + 1, runs, `${threads} threads`);
       }
       results.push(...summarize(model, threads, promptTokens, decodeTokens, times.slice(1)));
@@ -62,7 +65,8 @@ function checkLength(model: Model, tokens: number): void {
 }
 
 /** Seconds of one prompt and one answer; the ids do not matter to the time. */
-async function measure(model: Model, prompt: number, decode: number) {
+async function measure(model: Model, prompt: number, decode: number, signal: AbortSignal) {
+  const breathe = breather();
   const { runner, spec } = model;
   const ids = Array.from({ length: prompt + decode }, (_, i) => (i * 7919 + 1) % spec.vocabularySize);
   const started = performance.now();
@@ -70,10 +74,14 @@ async function measure(model: Model, prompt: number, decode: number) {
     const part = ids.slice(at, Math.min(at + runner.chunk, prompt));
     const last = at + part.length === prompt;
     await runner.step({ ids: part, positions: part.map((_, i) => at + i) }, last ? "last" : "none");
+    await breathe();
+    signal.throwIfAborted();
   }
   const prefilled = performance.now();
   for (let at = prompt; at < prompt + decode; at++) {
     await runner.step({ ids: [ids[at]], positions: [at] }, "last");
+    await breathe();
+    signal.throwIfAborted();
   }
   const ended = performance.now();
   return { prefill: (prefilled - started) / 1000, decode: (ended - prefilled) / 1000 };

@@ -1,5 +1,4 @@
 import { UsageError } from "../errors.ts";
-import { breathing } from "./breathing.ts";
 import type { chatFlags } from "./flags.ts";
 import { generateOptions, loadModel } from "./model.ts";
 import { repl } from "./repl.ts";
@@ -19,7 +18,7 @@ export async function chat({ operands: [name], flags }: Invocation<typeof chatFl
       terminal: process.stdin.isTTY && process.stdout.isTTY,
       greeting: `${name}, context of ${model.context} tokens. /help lists the commands.`,
       system: flags.system,
-      answer: (messages, signal) => breathing(model.generate(messages, { ...options, signal })),
+      answer: (messages, signal) => model.generate(messages, { ...options, signal }),
     });
   } finally {
     model.dispose();

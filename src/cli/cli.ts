@@ -16,14 +16,19 @@ export async function cli(
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   endQuietlyOnClosedPipe();
+  const debug = args.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.HALFTONE_DEBUG ?? "");
+  const fail = (error: unknown) => {
+    if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
+    process.stderr.write(`${describe(error, debug)}\n`);
+    return 1;
+  };
+  // What nobody waits for, such as a thread that dies, ends the program in the same words.
+  process.on("uncaughtException", (error) => process.exit(fail(error)));
   try {
     await dispatch(args, environment);
     return Number(process.exitCode ?? 0);
   } catch (error) {
-    if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
-    const debug = args.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.HALFTONE_DEBUG ?? "");
-    process.stderr.write(`${describe(error, debug)}\n`);
-    return 1;
+    return fail(error);
   }
 }
 

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import { createSafetensors } from "../checkpoint/safetensors/writer.node.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
@@ -13,6 +14,9 @@ import type { Invocation } from "./verb.ts";
 export async function logits({ operands: [name], flags }: Invocation<typeof logitsFlags>): Promise<void> {
   const idsFile = required(flags.ids, "--ids FILE");
   const output = required(flags.output, "-o PATH");
+  if ((await stat(output).catch(() => undefined))?.isDirectory()) {
+    throw new UsageError(`-o ${output}: is a folder; name a file`);
+  }
   const ids = parseIds(await readTextFile(idsFile, "--ids"), idsFile);
   const model = await loadModel(name, { ...flags, context: ids.length });
   try {

@@ -7,12 +7,6 @@ import type { chatFlags } from "./flags.ts";
 import { formatBytes } from "./format.ts";
 import { during, progressLine } from "./progress.ts";
 
-/** Where MODEL lies on disk; a model of the hub is fetched, its progress shown. */
-export async function locateModel(name: string): Promise<string> {
-  const { locateModel: locate } = await import("../checkpoint/open.node.ts");
-  return withHubProgress(name, (hub) => locate(name, { hub }));
-}
-
 /** Runs hub work with its progress shown. */
 export async function withHubProgress<T>(
   label: string,
@@ -46,15 +40,16 @@ export interface LoadFlags {
 /** Loads MODEL as the flags say. */
 export async function loadModel(name: string, flags: LoadFlags): Promise<Model> {
   const { load } = await import("../node.ts");
-  const path = await locateModel(name);
   const { threads, backend, activations, context, chunk } = flags;
-  return during(`loading ${name} ...`, () => load(path, { threads, backend, activations, context, chunk }));
+  return withHubProgress(name, (hub) =>
+    during(`loading ${name} ...`, () => load(name, { threads, backend, activations, context, chunk, hub })),
+  );
 }
 
 /** Opens MODEL without loading it. */
 export async function openModel(name: string): Promise<Checkpoint> {
   const { openCheckpoint } = await import("../checkpoint/open.node.ts");
-  return openCheckpoint(await locateModel(name));
+  return withHubProgress(name, (hub) => openCheckpoint(name, { hub }));
 }
 
 /** How the flags ask for an answer. */

@@ -4,17 +4,26 @@
  * @module
  */
 
-/** A reader that left (`halftone ... | head`) is no error. */
+import { UsageError } from "../errors.ts";
+
+/** A reader that left (`halftone ... | head`) is no error; of others whoever prints is told. */
 export function endQuietlyOnClosedPipe(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
-    throw error;
   });
+  // Nobody is left to read what went wrong with stderr.
+  process.stderr.on("error", () => undefined);
 }
 
 /** Writes to stdout and waits until it is taken, so that a slow reader slows us down. */
 export function print(text: string): Promise<void> {
-  return new Promise((resolve) => process.stdout.write(text, () => resolve()));
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error: NodeJS.ErrnoException | null | undefined) => {
+      if (!error) return resolve();
+      const reason = error.code === "ENOSPC" ? "no space is left" : error.message;
+      reject(new UsageError(`stdout: cannot be written (${reason}); send it elsewhere`, { cause: error }));
+    });
+  });
 }
 
 export function printJson(document: unknown): Promise<void> {

@@ -25,6 +25,12 @@ export async function repl(options: ReplOptions): Promise<void> {
   let messages = [...beginning];
   let answering: AbortController | undefined;
   const lines = createInterface({ input, output: terminal ? output : undefined, terminal, prompt: "> " });
+  let left = false;
+  lines.on("close", () => {
+    left = true;
+    // Ctrl-D at a terminal; a pipe that ends has only asked its last question.
+    if (terminal) answering?.abort();
+  });
   lines.on("SIGINT", () => {
     if (answering) answering.abort();
     else if (lines.line === "") lines.close();
@@ -32,7 +38,7 @@ export async function repl(options: ReplOptions): Promise<void> {
   });
   const say = (text: string) => void output.write(text);
   const ask = () => {
-    if (terminal) lines.prompt();
+    if (terminal && !left) lines.prompt();
   };
   const reply = async (content: string) => {
     answering = new AbortController();
@@ -57,7 +63,7 @@ export async function repl(options: ReplOptions): Promise<void> {
   ask();
   for await (const typed of lines) {
     const line = typed.trim();
-    if (line === "/exit") break;
+    if (line === "/exit" || (terminal && left)) break;
     if (line === "/reset") {
       messages = [...beginning];
       if (terminal) say("The conversation is forgotten.\n");

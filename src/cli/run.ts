@@ -2,7 +2,6 @@ import type { Generation } from "../engine/generation.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
 import type { ChatMessage } from "../text/chatTemplate.ts";
-import { breathing } from "./breathing.ts";
 import { readStdin } from "./files.ts";
 import type { Values } from "./flag.ts";
 import type { runFlags } from "./flags.ts";
@@ -48,7 +47,7 @@ function promptOf(
 
 async function stream(answer: Generation): Promise<void> {
   let text = "";
-  for await (const piece of breathing(answer)) {
+  for await (const piece of answer) {
     text += piece;
     await print(piece);
   }
@@ -61,7 +60,6 @@ async function stream(answer: Generation): Promise<void> {
 }
 
 async function printResult(answer: Generation): Promise<void> {
-  for await (const _ of breathing(answer));
   const { tokens: _, ...result } = await answer.result;
   await printJson(result);
 }
