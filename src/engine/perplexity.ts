@@ -4,6 +4,7 @@
  * @module
  */
 import { UsageError } from "../errors.ts";
+import { breather } from "./breathe.ts";
 import { type Agreement, AgreementMeter } from "./evaluate/agreement.ts";
 import { summarizeRow } from "./evaluate/softmax.ts";
 import type { Model } from "./model.ts";
@@ -82,6 +83,7 @@ export function perplexity(
   const chunk = Math.min(model.runner.chunk, against?.runner.chunk ?? Infinity);
   const score = async () => {
     const started = performance.now();
+    const breathe = breather();
     let [loss, tokens, bytes] = [0, 0, 0];
     for (const [w, window] of windows.entries()) {
       for (let at = 0; at < context - 1; at += chunk) {
@@ -97,6 +99,7 @@ export function perplexity(
           tokens++;
         }
         if (against) meter?.add(logits, await against.runner.step(input, "all"));
+        await breathe();
       }
       onProgress?.(w + 1, windows.length, Math.exp(loss / tokens));
     }
