@@ -6,6 +6,7 @@ import { bufferSource } from "../../../src/checkpoint/byteSource.ts";
 import { openGguf } from "../../../src/checkpoint/gguf/open.ts";
 import { openFile } from "../../../src/checkpoint/node.ts";
 import { testData } from "../../testData.ts";
+import { byteLetters } from "./byteLetters.ts";
 import {
   ARRAY,
   BOOL,
@@ -180,12 +181,7 @@ function plainMerge(text: string, pieces: string[]): number[] {
 }
 
 function byteLevel(pre: string, merges = ["a b"]): Entry[] {
-  const printable = (byte: number) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
-  let next = 256;
-  const letters = Array.from({ length: 256 }, (_, byte) =>
-    String.fromCharCode(printable(byte) ? byte : next++),
-  );
-  const tokens = [...letters, ...merges.map((merge) => merge.replace(" ", ""))];
+  const tokens = [...byteLetters(), ...merges.map((merge) => merge.replace(" ", ""))];
   return [
     ["tokenizer.ggml.model", STRING, "gpt2"],
     ["tokenizer.ggml.pre", STRING, pre],

@@ -20,6 +20,7 @@ const cased = (suffix: string, numbers: string) =>
 const gpt2 = [GPT2];
 const digitsThenGpt2 = ["\\p{N}", GPT2];
 const llama3 = [llama3Like("\\p{N}{1,3}")];
+const gpt4o = [cased(`${CONTRACTIONS}?`, "\\p{N}{1,3}")];
 const qwen2 = [llama3Like("\\p{N}")];
 /** The cased letters of Unicode 11 without Georgian's small ones, as deepseek-llm lists them. */
 const CASED =
@@ -37,6 +38,12 @@ const CASED =
   "\u{10400}-\u{1044F}\u{104B0}-\u{104D3}\u{104D8}-\u{104FB}\u{10C80}-\u{10CB2}\u{10CC0}-\u{10CF2}" +
   "\u{118A0}-\u{118DF}\u{1E900}-\u{1E943}";
 const CJK = "[一-龥ࠀ-一가-퟿]+";
+const deepseekV3 = [
+  "\\p{N}{1,3}",
+  "[一-龥぀-ゟ゠-ヿ]+",
+  "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" +
+    "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+];
 
 const SPLITS: Readonly<Record<string, readonly string[]>> = {
   default: ["[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"],
@@ -46,58 +53,68 @@ const SPLITS: Readonly<Record<string, readonly string[]>> = {
   olmo: gpt2,
   "phi-2": gpt2,
   jais: gpt2,
+  "a.x-4.0": gpt2,
+  exaone4: gpt2,
+  gigachat: gpt2,
+  "granite-docling": gpt2,
+  mellum: gpt2,
+  trillion: gpt2,
   starcoder: digitsThenGpt2,
   refact: digitsThenGpt2,
   "command-r": digitsThenGpt2,
   smollm: digitsThenGpt2,
   codeshell: digitsThenGpt2,
   exaone: digitsThenGpt2,
-  minerva: digitsThenGpt2,
   "minerva-7b": digitsThenGpt2,
+  mellum2: digitsThenGpt2,
   "llama-bpe": llama3,
   llama3,
   "llama-v3": llama3,
   "smaug-bpe": llama3,
   dbrx: llama3,
-  smollm3: llama3,
   "chatglm-bpe": llama3,
   falcon3: llama3,
+  "falcon-h1": llama3,
   lfm2: llama3,
+  glm4: llama3,
+  "midm-2.0": llama3,
+  minicpm5: llama3,
+  pixtral: llama3,
   qwen2,
   "deepseek-r1-qwen": qwen2,
   stablelm2: qwen2,
   hunyuan: qwen2,
+  megrez: qwen2,
+  "grok-2": qwen2,
+  "solar-open": qwen2,
+  qwen35: [
+    `${CONTRACTIONS}|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|${SPACES}`,
+  ],
   "deepseek-llm": ["[\r\n]", `\\s?[${CASED}]+`, "\\s?[!-/:-~！-／：-～‘-‟　-。]+", "\\s+$", CJK, "\\p{N}+"],
   "deepseek-coder": ["[\r\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"],
-  "deepseek-v3": [
-    "\\p{N}{1,3}",
-    "[一-龥぀-ゟ゠-ヿ]+",
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+" +
-      "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
-  ],
+  "deepseek-v3": deepseekV3,
+  "hunyuan-dense": deepseekV3,
+  "joyai-llm": deepseekV3,
   tekken: [cased("", "\\p{N}")],
-  "gpt-4o": [cased(`${CONTRACTIONS}?`, "\\p{N}{1,3}")],
-  llama4: [cased(`${CONTRACTIONS}?`, "\\p{N}{1,3}")],
+  "gpt-4o": gpt4o,
+  llama4: gpt4o,
+  "minimax-m2": gpt4o,
 };
 
-/** Kinds whose words that are whole tokens skip the merges. */
-const WHOLE_WORDS: ReadonlySet<string> = new Set([
-  "llama-bpe",
-  "llama3",
-  "llama-v3",
-  "falcon3",
-  "lfm2",
-  "tekken",
-]);
 /** Kinds that put a BOS first unless the file says otherwise. */
-const WITH_BOS: ReadonlySet<string> = new Set([
+const WITH_BOS = [
   "llama-bpe",
   "llama3",
   "llama-v3",
   "falcon3",
+  "falcon-h1",
   "lfm2",
+  "midm-2.0",
+  "pixtral",
   "tekken",
-]);
+];
+/** Kinds whose words that are whole tokens skip the merges. */
+const WHOLE_WORDS = [...WITH_BOS, "glm4", "minicpm5"];
 
 export interface PreTokenizer {
   /** tokenizer.json's `pre_tokenizer`. */
@@ -122,7 +139,7 @@ export function preTokenizer(kind: string, file: string): PreTokenizer {
   const bytes = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false };
   return {
     json: { type: "Sequence", pretokenizers: [...splits, bytes] },
-    ignoreMerges: WHOLE_WORDS.has(kind),
-    addBos: WITH_BOS.has(kind),
+    ignoreMerges: WHOLE_WORDS.includes(kind),
+    addBos: WITH_BOS.includes(kind),
   };
 }
