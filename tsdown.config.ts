@@ -1,13 +1,23 @@
 import { defineConfig } from "tsdown";
+import { webWorkerSource } from "./src/backends/wasm/workers.ts";
 
-// Dependencies stay imports; kernels and the worker's code are strings inside, so dist needs no other file.
+// Dependencies stay imports; kernels and the worker's code are strings inside. The one file more is the worker's
+// code for pages that may not run it from a blob.
 export default defineConfig({
-  entry: { index: "src/index.ts", node: "src/node.ts", "cli/main": "src/cli/main.ts" },
+  entry: { browser: "src/browser.ts", node: "src/node.ts", "cli/main": "src/cli/main.ts" },
   format: "esm",
   platform: "neutral",
   target: "node20.19",
   external: [/^node:/],
-  dts: { entry: ["src/index.ts", "src/node.ts"] },
+  dts: { entry: ["src/browser.ts", "src/node.ts"] },
   hash: false,
+  plugins: [
+    {
+      name: "worker",
+      generateBundle() {
+        this.emitFile({ type: "asset", fileName: "worker.js", source: webWorkerSource });
+      },
+    },
+  ],
   outputOptions: { chunkFileNames: "chunks/[name].js" },
 });

@@ -1,6 +1,6 @@
 /**
- * Halftone: low-bit language models. This entry runs in browsers as in Node; `halftone` resolves to
- * node.ts in Node, which adds files, folders and threads.
+ * Halftone: low-bit language models. What Node and browsers share; `halftone` resolves to node.ts or browser.ts,
+ * which add `load`.
  *
  * @module
  */
