@@ -13,17 +13,29 @@ export interface OutputFolder {
   finish(): Promise<void>;
   /** Removes what was written; does nothing after `finish`. */
   abort(): Promise<void>;
+  /** Whether `path` holds what an earlier, unfinished run wrote. */
+  readonly resumed: boolean;
+}
+
+export interface FolderOptions {
+  /** Keeps what an unfinished run left, if this says so of its folder. Default: it is removed. */
+  readonly resume?: (path: string) => Promise<boolean>;
 }
 
 /**
  * Starts a folder beside its destination. Throws a UsageError when the destination exists and
  * is not empty, or when another process is writing it; what a crash left is removed.
  */
-export async function createFolder(destination: string): Promise<OutputFolder> {
+export async function createFolder(
+  destination: string,
+  { resume }: FolderOptions = {},
+): Promise<OutputFolder> {
   const folder = destination.replace(/[\\/]+$/, "") || destination;
   const path = `${folder}.partial`;
   await requireEmpty(folder);
-  await removeLeftover(path, folder);
+  const leftover = await requireOurs(path, folder);
+  const resumed = leftover && resume !== undefined && (await resume(path));
+  if (leftover && !resumed) await rm(path, { recursive: true, force: true });
   await mkdir(path, { recursive: true }).catch((cause: unknown) => {
     throw unwritable(folder, cause);
   });
@@ -33,6 +45,7 @@ export async function createFolder(destination: string): Promise<OutputFolder> {
   let done = false;
   return {
     path,
+    resumed,
     async finish() {
       await requireEmpty(folder);
       await rmdir(folder).catch(() => undefined);
@@ -68,9 +81,10 @@ async function requireEmpty(folder: string): Promise<void> {
   }
 }
 
-async function removeLeftover(path: string, folder: string): Promise<void> {
+/** Whether an unfinished run left its folder; throws a UsageError when it is not ours to take. */
+async function requireOurs(path: string, folder: string): Promise<boolean> {
   const names = await readdir(path).catch(() => undefined);
-  if (names === undefined) return;
+  if (names === undefined) return false;
   const owner = await readFile(join(path, MARKER), "utf8").catch(() => undefined);
   if (owner === undefined && names.length > 0) {
     throw new UsageError(`${path}: in the way, and not ours to remove; move it or choose another folder`);
@@ -79,7 +93,7 @@ async function removeLeftover(path: string, folder: string): Promise<void> {
   if (Number.isInteger(pid) && pid > 0 && pid !== process.pid && isRunning(pid)) {
     throw new UsageError(`${folder}: being written by process ${pid}; wait for it or choose another folder`);
   }
-  await rm(path, { recursive: true, force: true });
+  return true;
 }
 
 function isRunning(pid: number): boolean {

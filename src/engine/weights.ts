@@ -67,10 +67,21 @@ export async function loadWeights(
   const embedding = await load(spec.embedding);
   const head = spec.head === spec.embedding ? embedding : await load(spec.head);
   let byteLength = embedding.byteLength + (head === embedding ? 0 : head.byteLength);
+  const layers = await loadLayers(spec, checkpoint, backend, load);
+  for (const { handle } of layers.linears.values()) byteLength += handle.byteLength;
+  return { embedding, head, ...layers, byteLength };
+}
+
+/** Brings biases, norms and, through `load`, linear weights of a decoder's layers into a backend. */
+export async function loadLayers(
+  spec: DecoderSpec,
+  checkpoint: Checkpoint,
+  backend: Backend,
+  load: (linear: LinearSpec) => Promise<LinearHandle>,
+): Promise<Pick<LoadedWeights, "linears" | "norms">> {
   const linears = new Map<LinearSpec, LoadedLinear>();
   for (const linear of linearSpecs(spec)) {
     const handle = await load(linear);
-    byteLength += handle.byteLength;
     const bias = linear.bias
       ? await uploadVector(checkpoint, linear.bias, linear.firstRow ?? 0, linear.rows, 0, backend)
       : undefined;
@@ -80,7 +91,7 @@ export async function loadWeights(
   for (const norm of normSpecs(spec)) {
     norms.set(norm, await uploadVector(checkpoint, norm.weight, 0, norm.size, spec.normOffset, backend));
   }
-  return { embedding, head, linears, norms, byteLength };
+  return { linears, norms };
 }
 
 /** Memory for one tensor's codes at a time: garbage of a model's size would stay in the resident set. */

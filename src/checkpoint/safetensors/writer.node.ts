@@ -7,20 +7,31 @@ import { INDEX_FILE, SINGLE_FILE } from "./reader.ts";
 /** Shards as large as transformers writes them. */
 export const DEFAULT_SHARD_BYTES = 4_000_000_000;
 
+/** One read call takes less than 2 GB. */
+const READ_BYTES = 2 ** 28;
+
 /** A file, or several shards, being written under temporary names. */
 export interface SafetensorsWriter {
   /** Writes bytes of a tensor at `at` within it; tensors and their pieces may come in any order. */
   write(name: string, bytes: Uint8Array, at?: number): Promise<void>;
   /** Gives the files their names; throws a RangeError when a tensor is incomplete. */
   finish(): Promise<void>;
+  /** Bytes of a tensor as they are in the file. */
+  read(name: string): Promise<Uint8Array>;
+  /** Counts a tensor that an earlier run wrote as written. */
+  accept(name: string): void;
   /** Removes what was written; does nothing after `finish`. */
   abort(): Promise<void>;
+  /** Leaves the files as they are under their temporary names, for {@link WriterOptions.resume}. */
+  suspend(): Promise<void>;
 }
 
 export interface WriterOptions {
   metadata?: Readonly<Record<string, string>>;
   /** Most tensor bytes in one file, default 4 GB; a larger tensor has a file of its own. */
   maxShardBytes?: number;
+  /** Continues files that were suspended or left by a crash, where their headers are the same. */
+  resume?: boolean;
 }
 
 /** Starts one safetensors file. All shapes are known beforehand; their bytes come later. */
@@ -28,14 +39,17 @@ export async function createSafetensors(
   path: string,
   tensors: readonly TensorEntry[],
   metadata?: Readonly<Record<string, string>>,
+  resume = false,
 ): Promise<SafetensorsWriter> {
   const { bytes: header, entries, size } = buildHeader(tensors, metadata);
   const byName = new Map<string, StoredEntry & { left: number }>();
   for (const entry of entries) byName.set(entry.name, { ...entry, left: entry.byteLength });
   const temporary = `${path}.partial`;
-  const handle = await open(temporary, "w").catch((cause: unknown) => {
-    throw unwritable(path, cause);
-  });
+  const handle =
+    (resume ? await reopen(temporary, header, size) : undefined) ??
+    (await open(temporary, "w+").catch((cause: unknown) => {
+      throw unwritable(path, cause);
+    }));
   let done = false;
   const abort = async () => {
     if (done) return;
@@ -52,6 +66,23 @@ export async function createSafetensors(
   }
   return {
     abort,
+    async suspend() {
+      if (!done) await handle.close();
+      done = true;
+    },
+    async read(name) {
+      const entry = byName.get(name);
+      if (entry === undefined) throw new RangeError(`${path}: no tensor ${name} was announced`);
+      const bytes = new Uint8Array(entry.byteLength);
+      for (let at = 0; at < bytes.length; at += READ_BYTES) {
+        await handle.read(bytes, at, Math.min(READ_BYTES, bytes.length - at), entry.offset + at);
+      }
+      return bytes;
+    },
+    accept(name) {
+      const entry = byName.get(name);
+      if (entry !== undefined) entry.left = 0;
+    },
     async write(name, bytes, at = 0) {
       const entry = byName.get(name);
       if (entry === undefined) throw new RangeError(`${path}: no tensor ${name} was announced`);
@@ -79,10 +110,10 @@ export async function createSafetensors(
 export async function createModelSafetensors(
   folder: string,
   tensors: readonly TensorEntry[],
-  { metadata = { format: "pt" }, maxShardBytes = DEFAULT_SHARD_BYTES }: WriterOptions = {},
+  { metadata = { format: "pt" }, maxShardBytes = DEFAULT_SHARD_BYTES, resume }: WriterOptions = {},
 ): Promise<SafetensorsWriter> {
   const shards = splitShards(tensors, maxShardBytes);
-  if (shards.length <= 1) return createSafetensors(join(folder, SINGLE_FILE), tensors, metadata);
+  if (shards.length <= 1) return createSafetensors(join(folder, SINGLE_FILE), tensors, metadata, resume);
   const number = (n: number) => String(n).padStart(5, "0");
   const writers: SafetensorsWriter[] = [];
   const owner = new Map<string, SafetensorsWriter>();
@@ -93,7 +124,7 @@ export async function createModelSafetensors(
   try {
     for (const [i, shard] of shards.entries()) {
       const file = `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
-      const writer = await createSafetensors(join(folder, file), shard, metadata);
+      const writer = await createSafetensors(join(folder, file), shard, metadata, resume);
       writers.push(writer);
       for (const { name } of shard) {
         owner.set(name, writer);
@@ -105,13 +136,19 @@ export async function createModelSafetensors(
     throw error;
   }
   const totalSize = tensors.reduce((sum, entry) => sum + entryBytes(entry), 0);
+  const ownerOf = (name: string): SafetensorsWriter => {
+    const writer = owner.get(name);
+    if (writer === undefined) throw new RangeError(`${folder}: no tensor ${name} was announced`);
+    return writer;
+  };
   return {
     abort,
-    async write(name, bytes, at) {
-      const writer = owner.get(name);
-      if (writer === undefined) throw new RangeError(`${folder}: no tensor ${name} was announced`);
-      await writer.write(name, bytes, at);
+    async suspend() {
+      await Promise.all(writers.map((writer) => writer.suspend()));
     },
+    read: async (name) => ownerOf(name).read(name),
+    accept: (name) => ownerOf(name).accept(name),
+    write: async (name, bytes, at) => ownerOf(name).write(name, bytes, at),
     async finish() {
       try {
         for (const writer of writers) await writer.finish();
@@ -165,6 +202,18 @@ function splitShards(tensors: readonly TensorEntry[], limit: number): TensorEntr
     room -= size;
   }
   return shards;
+}
+
+/** An unfinished file, when it has this header and size. */
+async function reopen(path: string, header: Uint8Array, size: number): Promise<FileHandle | undefined> {
+  const handle = await open(path, "r+").catch(() => undefined);
+  if (handle === undefined) return undefined;
+  const found = new Uint8Array(header.length);
+  await handle.read(found, 0, found.length, 0);
+  const same = (await handle.stat()).size === size && found.every((byte, i) => byte === header[i]);
+  if (same) return handle;
+  await handle.close();
+  return undefined;
 }
 
 async function writeAll(

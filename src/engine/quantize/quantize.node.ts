@@ -1,5 +1,6 @@
+import { availableParallelism } from "node:os";
+import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
-import { fromFloat32 } from "../../checkpoint/dtype.ts";
 import { writeModelFiles } from "../../checkpoint/modelFiles.node.ts";
 import { createFolder } from "../../checkpoint/outputFolder.node.ts";
 import {
@@ -10,26 +11,47 @@ import {
   type StoredScheme,
 } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
-import { createModelSafetensors, type SafetensorsWriter } from "../../checkpoint/safetensors/writer.node.ts";
-import { rowLayout } from "../../checkpoint/shape.ts";
+import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
+import { UsageError } from "../../errors.ts";
+import type { DecoderSpec } from "../../models/decoder.ts";
+import { decoderFor } from "../../models/registry.ts";
+import { openWasm } from "../../ops/wasm.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
+import { createTokenizer } from "../../text/tokenizer.ts";
+import {
+  type CalibrateOptions,
+  DEFAULT_CALIBRATION_TOKENS,
+  DEFAULT_SEQUENCE_LENGTH,
+} from "../calibrate/options.ts";
+import { calibrationSequences } from "../calibrate/sequences.ts";
+import { tieMissingHead } from "../weights.ts";
+import { quantizeLayers, weightsOf } from "./calibrated.node.ts";
+import { digest, journalMatches, openJournal } from "./journal.node.ts";
 import { planTensors, type QuantizeOptions } from "./plan.ts";
-import { quantizeRows } from "./tensor.ts";
-
-/** Weights quantized at once: bounds the memory. */
-const CHUNK_VALUES = 2 ** 21;
-/** Rows are cut at multiples of this, which every quantizer's blocks divide. */
-const ROW_UNIT = 16;
+import { createPool, type Pool } from "./pool.node.ts";
+import { quantizeTensors } from "./round.node.ts";
+import { TensorStore } from "./store.node.ts";
 
 export interface QuantizeProgress {
+  /** `round`: weights become codes; `observe` and `advance`: calibration tokens go through a layer. */
+  readonly phase: "round" | "observe" | "advance";
+  /** The tensor or layer at work. */
   readonly tensor: string;
   /** Weights done and in all. */
   readonly done: number;
   readonly total: number;
+  /** An estimate from the pace so far, undefined at the start. */
+  readonly secondsLeft: number | undefined;
 }
 
 export interface QuantizeRun extends QuantizeOptions {
+  /** Data-aware mode; data-free when absent. */
+  readonly calibrate?: CalibrateOptions;
+  /** Threads that compute; the result does not depend on it. Default all cores. */
+  readonly threads?: number;
+  /** Continue what an unfinished run with the same options left. Default true. */
+  readonly resume?: boolean;
   readonly onProgress?: (progress: QuantizeProgress) => void;
   readonly signal?: AbortSignal;
 }
@@ -48,7 +70,10 @@ export interface QuantizeResult {
   readonly seconds: number;
 }
 
-/** Quantizes a checkpoint into a new folder, a few rows at a time. Nothing is left when it fails. */
+/**
+ * Quantizes a checkpoint into a new folder, a few rows at a time. The folder appears when it is complete; a run
+ * that was killed or aborted is continued by the next one with the same options. Any other failure leaves nothing.
+ */
 export async function quantizeCheckpoint(
   checkpoint: Checkpoint,
   folder: string,
@@ -56,32 +81,59 @@ export async function quantizeCheckpoint(
 ): Promise<QuantizeResult> {
   const started = performance.now();
   const plan = planTensors(checkpoint, run);
+  const decoder = tieMissingHead(
+    decoderFor(checkpoint.source, checkpoint.config, checkpoint.tensors),
+    checkpoint,
+  );
+  const sequences = run.calibrate && sequencesOf(checkpoint, decoder, run.calibrate);
   // A head that the config ties to the embedding is dead weight.
   const tensors = [...checkpoint.tensors.values()].filter(
     ({ name }) => name !== "lm_head.weight" || checkpoint.config.tie_word_embeddings !== true,
   );
   const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan.get(tensor.name)));
   const total = sum(tensors.map(({ shape }) => elements(shape)));
-  const output = await createFolder(folder);
-  let writer: SafetensorsWriter | undefined;
+  const request = requestOf(checkpoint, tensors, plan, run, sequences);
+  const { resume = true } = run;
+  const output = await createFolder(folder, {
+    resume: async (path) => resume && (await journalMatches(path, request)),
+  });
+  let store: TensorStore | undefined;
+  let pool: Pool | undefined;
   try {
     await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan));
-    writer = await createModelSafetensors(output.path, entries);
-    let done = 0;
-    for (const tensor of tensors) {
-      for await (const weights of writeTensor(tensor, plan.get(tensor.name), writer)) {
-        run.signal?.throwIfAborted();
-        done += weights;
-        run.onProgress?.({ tensor: tensor.name, done, total });
-      }
-    }
+    const journal = await openJournal(output.path, request, output.resumed);
+    const writer = await createModelSafetensors(output.path, entries, { resume: output.resumed });
+    store = new TensorStore(writer, journal, plan, progressOf(total, run));
+    pool = createPool(run.threads ?? availableParallelism());
+    const calibrated = sequences ? decoder.layers.flatMap((_, index) => weightsOf(decoder, index)) : [];
+    const later = new Set(calibrated.filter((name) => plan.has(name)));
+    const now = tensors.filter(({ name }) => !later.has(name));
+    await quantizeTensors(now, plan, store, pool, run.signal);
+    if (sequences) await calibrate(checkpoint, decoder, plan, sequences, store, pool, run);
     await writer.finish();
+    await journal.finish();
     await output.finish();
   } catch (error) {
-    await writer?.abort();
-    await output.abort();
+    if (resume && store && run.signal?.aborted) await store.suspend();
+    else {
+      await store?.abort();
+      await output.abort();
+    }
     throw error;
+  } finally {
+    await pool?.close();
   }
+  return summary(folder, tensors, plan, entries, started);
+}
+
+function summary(
+  folder: string,
+  tensors: readonly Tensor[],
+  plan: ReadonlyMap<string, StoredScheme>,
+  entries: readonly TensorEntry[],
+  started: number,
+): QuantizeResult {
+  const total = sum(tensors.map(({ shape }) => elements(shape)));
   const bytesAfter = sum(entries.map(entryBytes));
   const linear = tensors.filter(({ name }) => plan.has(name) && !/embed_tokens|lm_head/.test(name));
   const linearBytes = sum(
@@ -96,6 +148,76 @@ export async function quantizeCheckpoint(
     bytesBefore: sum(tensors.map(({ byteLength }) => byteLength)),
     bytesAfter,
     seconds: (performance.now() - started) / 1000,
+  };
+}
+
+async function calibrate(
+  checkpoint: Checkpoint,
+  decoder: DecoderSpec,
+  plan: ReadonlyMap<string, StoredScheme>,
+  sequences: readonly (readonly number[])[],
+  store: TensorStore,
+  pool: Pool,
+  run: QuantizeRun,
+): Promise<void> {
+  const backend = await openWasm({ threads: pool.threads, spawn: spawnNodeWorker });
+  try {
+    await quantizeLayers({
+      ...{ decoder, checkpoint, backend, pool, plan, sequences, store, signal: run.signal },
+      options: run.calibrate!,
+    });
+  } finally {
+    backend.dispose();
+  }
+}
+
+function sequencesOf(
+  checkpoint: Checkpoint,
+  decoder: DecoderSpec,
+  { texts, ids, tokens, sequenceLength, bos }: CalibrateOptions,
+): readonly (readonly number[])[] {
+  if (ids) return ids;
+  if (!checkpoint.tokenizer) {
+    throw new UsageError(`${checkpoint.source}: has no tokenizer to read calibration texts with`);
+  }
+  return calibrationSequences(
+    texts ?? [],
+    createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig),
+    {
+      tokens: tokens ?? DEFAULT_CALIBRATION_TOKENS,
+      sequenceLength: sequenceLength ?? Math.min(DEFAULT_SEQUENCE_LENGTH, decoder.contextLength),
+      bos,
+    },
+  );
+}
+
+/** All that the result depends on, in words: a resumed run must have been asked the same. */
+function requestOf(
+  checkpoint: Checkpoint,
+  tensors: readonly Tensor[],
+  plan: ReadonlyMap<string, StoredScheme>,
+  { calibrate }: QuantizeRun,
+  sequences: readonly (readonly number[])[] | undefined,
+): string {
+  const { texts: _, ids: __, ...options } = calibrate ?? {};
+  return JSON.stringify({
+    version: FORMAT_VERSION,
+    source: checkpoint.source,
+    tensors: tensors.map(({ name, shape, encoding, byteLength }) => [name, shape, encoding, byteLength]),
+    plan: [...plan],
+    calibrate: sequences && { ...options, ids: digest(JSON.stringify(sequences)) },
+  });
+}
+
+/** Passes progress on, with the time that the pace so far promises. */
+function progressOf(total: number, { onProgress }: QuantizeRun) {
+  let first: { time: number; done: number } | undefined;
+  return (phase: QuantizeProgress["phase"], tensor: string, done: number) => {
+    const time = performance.now();
+    first ??= { time, done };
+    const seconds = (time - first.time) / 1000;
+    const secondsLeft = done > first.done ? (seconds * (total - done)) / (done - first.done) : undefined;
+    onProgress?.({ phase, tensor, done, total, secondsLeft });
   };
 }
 
@@ -118,33 +240,6 @@ function storedEntries(tensor: Tensor, stored: StoredScheme | undefined): Tensor
     { name: codes, dtype: "U8", shape: [codeBytes] },
     { name: scales, dtype: "F32", shape: [rows] },
   ];
-}
-
-/** Writes a tensor piece by piece; yields how many weights each piece held. */
-async function* writeTensor(
-  tensor: Tensor,
-  stored: StoredScheme | undefined,
-  writer: SafetensorsWriter,
-): AsyncGenerator<number> {
-  const { rows, rowSize } = rowLayout(tensor.shape);
-  const names = quantizedNames(tensor.name);
-  const step = Math.max(1, Math.floor(CHUNK_VALUES / Math.max(1, rowSize * ROW_UNIT))) * ROW_UNIT;
-  let [at, codesAt] = [0, 0];
-  for (let row = 0; row < rows; row += step) {
-    const end = Math.min(row + step, rows);
-    const values = await tensor.readRows(row, end);
-    if (stored) {
-      const { codes, scales } = quantizeRows(values, end - row, rowSize, stored);
-      await writer.write(names.codes, codes, codesAt);
-      await writer.write(names.scales, fromFloat32("F32", scales), row * 4);
-      codesAt += codes.length;
-    } else {
-      const bytes = fromFloat32("F32", values);
-      await writer.write(tensor.name, bytes, at);
-      at += bytes.length;
-    }
-    yield (end - row) * rowSize;
-  }
 }
 
 function elements(shape: readonly number[]): number {

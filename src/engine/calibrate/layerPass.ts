@@ -1,0 +1,221 @@
+/**
+ * Calibration runs a decoder one layer at a time over all tokens, with the hidden states of every token at hand:
+ * only one layer's weights are in memory, and each layer may see what the quantized layers before it give.
+ *
+ * @module
+ */
+import type { Backend, Program } from "../../backends/backend.ts";
+import type { LinearHandle, Operation } from "../../backends/operation.ts";
+import type { Slot } from "../../backends/slot.ts";
+import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
+import { ropeRow } from "../../models/rope.ts";
+import { reserveBuffers, type StepBuffers } from "../buffers.ts";
+import { forward } from "../forward.ts";
+import { KeyValueCache } from "../kvCache.ts";
+import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
+
+/** Tokens of one step: activations of a few megabytes, weights read seldom. */
+const STEP_ROWS = 256;
+
+/** What the tokens say of one input: x^T x summed over all of them. */
+export interface InputGram {
+  /** Weight tensors that multiply this input. */
+  readonly weights: readonly string[];
+  readonly columns: number;
+  /** float32 [columns, columns], upper triangle. */
+  readonly sums: Float32Array;
+}
+
+/** One layer in the backend. */
+export interface LoadedLayer {
+  readonly spec: DecoderSpec;
+  readonly weights: LoadedWeights;
+  readonly names: ReadonlyMap<LinearHandle, string>;
+}
+
+export class LayerPass {
+  readonly spec: DecoderSpec;
+  readonly tokens: number;
+  readonly #checkpoint: Checkpoint;
+  readonly #backend: Backend;
+  readonly #sequences: readonly (readonly number[])[];
+  readonly #buffers: StepBuffers;
+  readonly #capacity: number;
+
+  /** @param sequences token ids, each sequence run from an empty cache. */
+  constructor(
+    spec: DecoderSpec,
+    checkpoint: Checkpoint,
+    backend: Backend,
+    sequences: readonly (readonly number[])[],
+  ) {
+    this.spec = spec;
+    this.#checkpoint = checkpoint;
+    this.#backend = backend;
+    this.#sequences = sequences;
+    this.tokens = sequences.reduce((sum, { length }) => sum + length, 0);
+    this.#capacity = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+    this.#buffers = reserveBuffers(spec, backend, Math.min(STEP_ROWS, this.#capacity));
+  }
+
+  /** The hidden states that enter the first layer, float32 [tokens, hidden]. */
+  async embed(signal?: AbortSignal): Promise<Float32Array> {
+    const spec = { ...this.spec, layers: [] };
+    const source = await linearWeights(spec.embedding, this.#checkpoint, undefined, "f32");
+    const embedding = await this.#backend.loadLinear(source);
+    const weights = { embedding, head: embedding, linears: new Map(), norms: new Map(), byteLength: 0 };
+    const layer: LoadedLayer = { spec, weights, names: new Map() };
+    const hidden = new Float32Array(this.tokens * spec.hiddenSize);
+    await this.#run(layer, hidden, (operations) => operations, true, signal);
+    this.#backend.freeLinear(embedding);
+    return hidden;
+  }
+
+  /** Brings a layer into the backend, some of its weights replaced by float values [rows, columns] by tensor name. */
+  async load(index: number, replaced: ReadonlyMap<string, Float32Array> = new Map()): Promise<LoadedLayer> {
+    const spec = { ...this.spec, layers: [this.spec.layers[index]] };
+    const names = new Map<LinearHandle, string>();
+    const load = async (linear: LinearSpec) => {
+      const { weight, rows, columns, firstRow = 0 } = linear;
+      const values = replaced.get(weight);
+      const handle = await this.#backend.loadLinear(
+        values
+          ? {
+              scheme: "f32",
+              rows,
+              columns,
+              readRows: async (start, end) =>
+                values.subarray((firstRow + start) * columns, (firstRow + end) * columns),
+            }
+          : await linearWeights(linear, this.#checkpoint, undefined, "f32"),
+      );
+      names.set(handle, weight);
+      return handle;
+    };
+    const { linears, norms } = await loadLayers(spec, this.#checkpoint, this.#backend, load);
+    const [any] = linears.values();
+    const weights = { embedding: any.handle, head: any.handle, linears, norms, byteLength: 0 };
+    return { spec, weights, names };
+  }
+
+  free({ weights }: LoadedLayer): void {
+    for (const { handle, bias } of weights.linears.values()) {
+      this.#backend.freeLinear(handle);
+      if (bias) this.#backend.free(bias);
+    }
+    for (const norm of weights.norms.values()) this.#backend.free(norm);
+  }
+
+  /** Sums x^T x of every distinct input of the layer's linear weights; `advance` also replaces the hidden states. */
+  async observe(
+    layer: LoadedLayer,
+    hidden: Float32Array,
+    advance: boolean,
+    signal?: AbortSignal,
+  ): Promise<InputGram[]> {
+    const found: { weights: string[]; columns: number; sums: Slot }[] = [];
+    await this.#run(
+      layer,
+      hidden,
+      (operations) => {
+        let linears = 0;
+        const spliced = operations.flatMap((operation): Operation[] => {
+          if (operation.op !== "linear") return [operation];
+          const { input, rows, weights } = operation;
+          const size = weights[0].columns;
+          const index = linears++;
+          found[index] ??= {
+            weights: [...new Set(weights.map((handle) => layer.names.get(handle)!))],
+            columns: size,
+            sums: this.#backend.allocate(size * size * 4),
+          };
+          return [{ op: "gram", input, sums: found[index].sums, rows, size }, operation];
+        });
+        // Nobody reads what comes after the last input.
+        return advance ? spliced : spliced.slice(0, spliced.findLastIndex(({ op }) => op === "gram") + 1);
+      },
+      advance,
+      signal,
+    );
+    const results: InputGram[] = [];
+    for (const { weights, columns, sums } of found) {
+      results.push({ weights, columns, sums: await this.#backend.readFloats(sums, columns * columns) });
+      this.#backend.free(sums);
+    }
+    return results;
+  }
+
+  /** Replaces the hidden states that enter a layer by those that leave it. */
+  async advance(layer: LoadedLayer, hidden: Float32Array, signal?: AbortSignal): Promise<void> {
+    await this.#run(layer, hidden, (operations) => operations, true, signal);
+  }
+
+  dispose(): void {
+    const { rows: _, ropes, ...slots } = this.#buffers;
+    for (const slot of [...Object.values(slots), ...ropes]) this.#backend.free(slot);
+  }
+
+  async #run(
+    layer: LoadedLayer,
+    hidden: Float32Array,
+    change: (operations: Operation[]) => Operation[],
+    keep: boolean,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const { spec, weights } = layer;
+    const backend = this.#backend;
+    const buffers = this.#buffers;
+    const cache = new KeyValueCache(spec, backend, 1, this.#capacity);
+    const programs = new Map<number, Program>();
+    const embeds = spec.layers.length === 0;
+    const record = (rows: number) => {
+      const plan = { spec, weights, cache, buffers, activations: "float" } as const;
+      const [embed, ...layers] = forward(plan, rows, "none", undefined);
+      const { delta } = buffers;
+      const add = { op: "add", input: buffers.hidden, add: delta, rows, size: spec.hiddenSize } as const;
+      return backend.record(change(embeds ? [embed] : [...layers, add]));
+    };
+    try {
+      let row = 0;
+      for (const ids of this.#sequences) {
+        for (let at = 0; at < ids.length; at += buffers.rows) {
+          signal?.throwIfAborted();
+          const part = ids.slice(at, at + buffers.rows);
+          const rows = part.length;
+          this.#upload(part, at, ids.length);
+          const states = hidden.subarray(row * spec.hiddenSize, (row + rows) * spec.hiddenSize);
+          if (!embeds) backend.upload(buffers.hidden, states);
+          const program = programs.get(rows) ?? record(rows);
+          programs.set(rows, program);
+          await backend.run(program);
+          if (keep) states.set(await backend.readFloats(buffers.hidden, states.length));
+          row += rows;
+        }
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    } finally {
+      for (const program of programs.values()) program.free();
+      cache.free();
+    }
+  }
+
+  #upload(ids: readonly number[], start: number, length: number): void {
+    const { ids: idSlot, positions, sequences, ropes } = this.#buffers;
+    const rows = ids.length;
+    this.#backend.upload(idSlot, Int32Array.from(ids));
+    this.#backend.upload(
+      positions,
+      Int32Array.from(ids, (_, i) => start + i),
+    );
+    this.#backend.upload(sequences, new Int32Array(rows));
+    this.spec.ropes.forEach((rope, r) => {
+      const frequencies = rope.inverseFrequencies(length);
+      const table = new Float32Array(rows * rope.rotated);
+      for (let i = 0; i < rows; i++) {
+        ropeRow(rope, frequencies, start + i, table.subarray(i * rope.rotated, (i + 1) * rope.rotated));
+      }
+      this.#backend.upload(ropes[r], table);
+    });
+  }
+}

@@ -1,0 +1,25 @@
+/** How a quantization is calibrated: the paper's data-aware mode. */
+export interface CalibrateOptions {
+  /** Texts like those the model will see, or token sequences as they are. */
+  readonly texts?: readonly string[];
+  readonly ids?: readonly (readonly number[])[];
+  /** Tokens taken from the texts. Default 131072. */
+  readonly tokens?: number;
+  /** Tokens of a sequence. Default 1024, or the model's context where it is shorter. */
+  readonly sequenceLength?: number;
+  /** Starts every sequence with the beginning-of-sequence token; default as the tokenizer's config says. */
+  readonly bos?: "auto" | "always" | "never";
+  /** Shows each layer the inputs that the quantized layers before it give. Default true. */
+  readonly sequential?: boolean;
+  /** Added to the Hessians' diagonals, as a share of their means. Default .01. */
+  readonly damping?: number;
+  /** Round the input columns of most energy first. */
+  readonly activationOrder?: boolean;
+  /** Fit row scales to the codes by least squares in the Hessian's metric. */
+  readonly refit?: boolean;
+  /** Start from row scales widened by the feedback to come. */
+  readonly widen?: boolean;
+}
+
+export const DEFAULT_CALIBRATION_TOKENS = 131_072;
+export const DEFAULT_SEQUENCE_LENGTH = 1024;

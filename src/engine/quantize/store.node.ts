@@ -1,0 +1,113 @@
+import { createHash, type Hash } from "node:crypto";
+import type { Tensor } from "../../checkpoint/checkpoint.ts";
+import { fromFloat32 } from "../../checkpoint/dtype.ts";
+import { quantizedNames, type StoredScheme } from "../../checkpoint/quantization.ts";
+import type { SafetensorsWriter } from "../../checkpoint/safetensors/writer.node.ts";
+import { rowLayout } from "../../checkpoint/shape.ts";
+import { quantizerFor } from "../../quantizers/registry.ts";
+import { parseScheme } from "../../quantizers/scheme.ts";
+import type { QuantizedRows } from "./job.ts";
+import { digest, type Journal } from "./journal.node.ts";
+
+type Report = (phase: "round" | "observe" | "advance", tensor: string, done: number) => void;
+
+/** Where quantized tensors go: into the file, and when complete into the journal. Rows of a tensor come in order. */
+export class TensorStore {
+  readonly #writer: SafetensorsWriter;
+  readonly #journal: Journal;
+  readonly #plan: ReadonlyMap<string, StoredScheme>;
+  readonly #report: Report;
+  /** Hashes of what the tensors at work have so far: of codes and scales, apart. */
+  readonly #open = new Map<string, { codes: Hash; scales: Hash }>();
+  #done = 0;
+
+  constructor(
+    writer: SafetensorsWriter,
+    journal: Journal,
+    plan: ReadonlyMap<string, StoredScheme>,
+    report: Report,
+  ) {
+    this.#writer = writer;
+    this.#journal = journal;
+    this.#plan = plan;
+    this.#report = report;
+  }
+
+  /** Whether an earlier run stored this tensor; it is then complete. */
+  async resumed({ name, shape }: Pick<Tensor, "name" | "shape">): Promise<boolean> {
+    const stored = this.#plan.get(name);
+    if (stored) return (await this.finished(name)) !== undefined;
+    const hash = this.#journal.finished.get(name);
+    if (hash === undefined || hash !== digest(await this.#writer.read(name))) return false;
+    this.#writer.accept(name);
+    const { rows, rowSize } = rowLayout(shape);
+    this.progress("round", name, rows * rowSize);
+    return true;
+  }
+
+  /** What an earlier run stored of a weight, if its bytes are whole; it is then complete. */
+  async finished(name: string): Promise<QuantizedRows | undefined> {
+    const hash = this.#journal.finished.get(name);
+    if (hash === undefined) return undefined;
+    const names = quantizedNames(name);
+    const codes = await this.#writer.read(names.codes);
+    const scales = await this.#writer.read(names.scales);
+    if (hash !== digest(digest(codes), digest(scales))) return undefined;
+    this.#writer.accept(names.codes);
+    this.#writer.accept(names.scales);
+    const [rows, columns] = this.#plan.get(name)!.shape;
+    this.progress("round", name, rows * columns);
+    return { codes, scales: new Float32Array(scales.buffer) };
+  }
+
+  /** Codes and scales of rows from `row` on. */
+  async store(name: string, row: number, { codes, scales }: QuantizedRows): Promise<void> {
+    const { scheme, shape } = this.#plan.get(name)!;
+    const [rows, columns] = shape;
+    const names = quantizedNames(name);
+    const scaleBytes = fromFloat32("F32", scales);
+    await this.#writer.write(
+      names.codes,
+      codes,
+      quantizerFor(parseScheme(scheme)).codesByteLength(row, columns),
+    );
+    await this.#writer.write(names.scales, scaleBytes, row * 4);
+    const hashes = this.#hashes(name);
+    hashes.codes.update(codes);
+    hashes.scales.update(scaleBytes);
+    if (row + scales.length === rows) {
+      await this.#journal.add(name, digest(hashes.codes.digest("hex"), hashes.scales.digest("hex")));
+    }
+    this.progress("round", name, scales.length * columns);
+  }
+
+  /** Bytes of rows that stay as they are, from `row` on. */
+  async copy({ name, shape }: Pick<Tensor, "name" | "shape">, row: number, bytes: Uint8Array): Promise<void> {
+    const { rows, rowSize } = rowLayout(shape);
+    await this.#writer.write(name, bytes, row * rowSize * 4);
+    const hashes = this.#hashes(name);
+    hashes.codes.update(bytes);
+    const count = bytes.length / 4;
+    if (row * rowSize + count === rows * rowSize) await this.#journal.add(name, hashes.codes.digest("hex"));
+    this.progress("round", name, count);
+  }
+
+  progress(phase: "round" | "observe" | "advance", tensor: string, weights = 0): void {
+    this.#done += weights;
+    this.#report(phase, tensor, this.#done);
+  }
+
+  suspend(): Promise<void> {
+    return this.#writer.suspend();
+  }
+
+  abort(): Promise<void> {
+    return this.#writer.abort();
+  }
+
+  #hashes(name: string): { codes: Hash; scales: Hash } {
+    const hashes = this.#open.get(name) ?? { codes: createHash("sha256"), scales: createHash("sha256") };
+    this.#open.set(name, hashes);
+    return hashes;
+  }
+}
