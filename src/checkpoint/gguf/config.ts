@@ -102,6 +102,7 @@ function specifics(settings: Settings, architecture: string, dimensions: Dimensi
       // The file does not say which layers go without positions; the architecture fixes every fourth.
       return {
         ...named("SmolLM3ForCausalLM", "smollm3"),
+        mlp_bias: shapes.has("blk.0.ffn_up.bias"),
         no_rope_layer_interval: 4,
         no_rope_layers: Array.from({ length: layers }, (_, layer) => ((layer + 1) % 4 === 0 ? 0 : 1)),
         use_sliding_window: false,
