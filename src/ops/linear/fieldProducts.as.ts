@@ -4,8 +4,8 @@
 
 import { madd } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
-import { addFused, isFused } from "./fusedTiles.as";
-import { decodeTile, isWide, offsetOf, PART, tileBytes, unitOf } from "./fieldTiles.as";
+import { addFused, isFused, isSplit, splitPairs } from "./fusedTiles.as";
+import { decodeTiles, isWide, offsetOf, PART, tileBytes, unitOf } from "./fieldTiles.as";
 import { floatRows } from "./float.as";
 import { dot, GROUP, storeTile } from "./int8.as";
 
@@ -39,6 +39,12 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
   const groups = (padded + GROUP - 1) / GROUP;
   const bandBytes = tileBytes(plan) * lowTiles + tileBytes(plan + PART) * (tiles - lowTiles);
   const end = share(rows, t + 1, n, SIDE);
+  const fused = tokens == 1 && isFused(plan);
+  let fusedInput = q;
+  if (fused && isSplit(plan)) {
+    fusedInput = f + 64;
+    splitPairs(q, fusedInput, padded);
+  }
   for (let row = share(rows, t, n, SIDE); row < end; row += SIDE) {
     let at = weights + <usize>(row / SIDE) * bandBytes;
     memory.fill(f, 0, <usize>tokens << 6);
@@ -53,21 +59,17 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
         const first = tile * SIDE;
         const count = min(padded, stop * SIDE) - first;
         const whole = count == min(GROUP, padded - g * GROUP);
-        if (tokens == 1 && isFused(part)) {
+        if (fused) {
           const sum = whole ? load<i32>(sums + (<usize>g << 2)) : sumOf(q + first, count);
           const scale = load<f32>(scales + (<usize>g << 2)) * unitOf(part);
-          addFused(part, at, q + first, stop - tile, <f32>sum * -offsetOf(part), scale, f);
+          addFused(part, at, fusedInput + first, stop - tile, <f32>sum * -offsetOf(part), scale, f);
           at += tileBytes(part) * (stop - tile);
           tile = stop;
           continue;
         }
-        const shift = isWide(part) ? 9 : 8;
-        let to = decoded;
-        for (; tile < stop; tile++) {
-          decodeTile(part, at, to, spare);
-          at += tileBytes(part);
-          to += 1 << shift;
-        }
+        decodeTiles(part, at, stop - tile, decoded, spare);
+        at += tileBytes(part) * (stop - tile);
+        tile = stop;
         for (let token = 0; token < tokens; token += 2) {
           const a = q + <usize>token * padded + first;
           const group = <usize>(token * groups + g) << 2;
@@ -259,7 +261,7 @@ export function readFields(
   const decoded = spare + SPARE;
   for (let tile = 0; tile < tiles; tile++) {
     const part = tile < lowTiles ? plan : plan + PART;
-    decodeTile(part, at, decoded, spare);
+    decodeTiles(part, at, 1, decoded, spare);
     at += tileBytes(part);
     const first = tile * SIDE;
     for (let k = 0; k < count; k++) {

@@ -4,9 +4,11 @@ import { CRUMBS, decoderOf, HIGH, LOW, MASK, NIBBLE_PAIRS, NIBBLES, swizzle, THR
 import { dot } from "./int8.as";
 import { addFour } from "./fieldProducts.as";
 
-/** Where the first and the second values of four pairs lie in eight bytes, four times. */
-const EVEN = memory.data<u8>([0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6, 0, 2, 4, 6], 16);
-const ODD = memory.data<u8>([1, 3, 5, 7, 1, 3, 5, 7, 1, 3, 5, 7, 1, 3, 5, 7], 16);
+// @ts-ignore: decorator
+@inline
+export function isSplit(part: usize): bool {
+  return decoderOf(part) == NIBBLE_PAIRS;
+}
 
 // @ts-ignore: decorator
 @inline
@@ -22,17 +24,23 @@ export function addFused(part: usize, w: usize, a: usize, tiles: i32, start: f32
   else addThreeBits(part, w, a, tiles, start, scale, f);
 }
 
+/** Of every eight activations the even ones, then the odd ones. `count`: a multiple of 16. */
+export function splitPairs(a: usize, to: usize, count: i32): void {
+  for (let i = 0; i < count; i += 16) {
+    const v = v128.load(a + i);
+    v128.store(to + i, v128.shuffle<i8>(v, v, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+  }
+}
+
+/** Takes activations as {@link splitPairs} leaves them. */
 function addNibblePairs(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {
   const x = v128.load(part, LOW);
   const y = v128.load(part, HIGH);
   const mask = v128.load(part, NIBBLES);
-  const even = v128.load(EVEN);
-  const odd = v128.load(ODD);
   let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
   for (let i = 0; i < tiles; i++) {
-    let eight = v128.load64_splat(a);
-    let first = swizzle(eight, even);
-    let second = swizzle(eight, odd);
+    let first = v128.load32_splat(a);
+    let second = v128.load32_splat(a, 4);
     let codes = v128.and(v128.load(w), mask);
     p0 = dot(first, swizzle(x, codes), p0);
     q0 = dot(second, swizzle(y, codes), q0);
@@ -45,9 +53,8 @@ function addNibblePairs(part: usize, w: usize, a: usize, tiles: i32, start: f32,
     codes = v128.and(v128.load(w, 48), mask);
     p3 = dot(first, swizzle(x, codes), p3);
     q3 = dot(second, swizzle(y, codes), q3);
-    eight = v128.load64_splat(a, 8);
-    first = swizzle(eight, even);
-    second = swizzle(eight, odd);
+    first = v128.load32_splat(a, 8);
+    second = v128.load32_splat(a, 12);
     codes = v128.and(i16x8.shr_u(v128.load(w), 4), mask);
     p0 = dot(first, swizzle(x, codes), p0);
     q0 = dot(second, swizzle(y, codes), q0);

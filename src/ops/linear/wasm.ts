@@ -12,7 +12,7 @@ const GROUP = 128;
 const DECODED_ROWS = 12;
 /** A decoded group of a tile, and spare sums; see int8.as.ts. */
 const TILE_BYTES = 16 * GROUP + 64;
-/** The same of tiles of fields; see fieldProducts.as.ts. */
+/** The same of tiles of fields, beside a token's activations; see fieldProducts.as.ts. */
 const FIELD_GROUP_BYTES = 32 * GROUP + 256;
 export const FIELD_TILE_BYTES = 768;
 
@@ -169,7 +169,7 @@ function integerProduct(
       columns,
       padded,
       ...(fields ? [lowTiles!] : []),
-      ...scratch.perThread(tokens * 64 + (fields ? FIELD_GROUP_BYTES : TILE_BYTES)),
+      ...scratch.perThread(tokens * 64 + (fields ? FIELD_GROUP_BYTES + padded : TILE_BYTES)),
     ],
   };
 }
