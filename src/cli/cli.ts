@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { HalftoneError, UsageError } from "../errors.ts";
 import { overview, verbHelp } from "./help.ts";
 import { nearest } from "./nearest.ts";
-import { endQuietlyOnClosedPipe, print } from "./output.ts";
+import { print } from "./output.ts";
 import { parseArguments } from "./parse.ts";
 import type { Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
@@ -10,32 +10,27 @@ import { verbs } from "./verbs.ts";
 /** What a shell reports of a program that Ctrl-C ended: 128 + SIGINT. */
 const INTERRUPTED = 130;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** Runs the command line; returns the exit code. */
-export async function cli(
-  args: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
-  endQuietlyOnClosedPipe();
-  const debug = args.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.HALFTONE_DEBUG ?? "");
-  const fail = (error: unknown) => {
-    if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
-    process.stderr.write(`${describe(error, debug)}\n`);
-    return 1;
-  };
-  // What nobody waits for, such as a thread that dies, ends the program in the same words.
-  process.on("uncaughtException", (error) => process.exit(fail(error)));
+export async function cli(args: readonly string[], environment: Environment): Promise<number> {
   try {
     await dispatch(args, environment);
     return Number(process.exitCode ?? 0);
   } catch (error) {
-    return fail(error);
+    return report(error, args, environment);
   }
 }
 
-async function dispatch(
-  args: readonly string[],
-  environment: Readonly<Record<string, string | undefined>>,
-): Promise<void> {
+/** Says on stderr what ended the program; returns the exit code. */
+export function report(error: unknown, args: readonly string[], environment: Environment): number {
+  if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
+  const debug = args.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.HALFTONE_DEBUG ?? "");
+  process.stderr.write(`${describe(error, debug)}\n`);
+  return 1;
+}
+
+async function dispatch(args: readonly string[], environment: Environment): Promise<void> {
   const [name, ...rest] = args;
   if (name === undefined || name === "help" || isHelp(name)) {
     const verb = name === "help" ? rest[0] : undefined;

@@ -1,4 +1,9 @@
 #!/usr/bin/env node
-import { cli } from "./cli.ts";
+import { cli, report } from "./cli.ts";
+import { endQuietlyOnClosedPipe } from "./output.ts";
 
-process.exitCode = await cli(process.argv.slice(2), process.env);
+const args = process.argv.slice(2);
+endQuietlyOnClosedPipe();
+// What nobody waits for, such as a thread that dies, ends the program in the same words.
+process.on("uncaughtException", (error) => process.exit(report(error, args, process.env)));
+process.exitCode = await cli(args, process.env);
