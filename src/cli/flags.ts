@@ -79,6 +79,13 @@ export const quantizeFlags = {
   ...commonFlags,
 };
 
+export const planFlags = {
+  problem: text({ value: "FILE", environment: false, help: "JSON problem, see docs/planning.md; required" }),
+  output: output("file to write the plan to, as JSON"),
+  json,
+  ...commonFlags,
+};
+
 export const perplexityFlags = {
   text: text({ value: "FILE", environment: false, help: "UTF-8 text to score; required" }),
   context: numberOr(512, { from: 2 }, { help: "tokens per window, the BOS included" }),

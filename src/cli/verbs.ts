@@ -32,6 +32,14 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./quantize.ts")).quantize,
   }),
   defineVerb({
+    name: "plan",
+    summary: "spend a budget of bits or seconds over layers",
+    operands: [],
+    flags: flags.planFlags,
+    example: "halftone plan --problem problem.json -o plan.json",
+    load: async () => (await import("./plan.ts")).plan,
+  }),
+  defineVerb({
     name: "perplexity",
     summary: "score a text",
     operands: ["MODEL"],

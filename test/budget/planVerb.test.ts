@@ -1,0 +1,66 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { plan } from "../../src/cli/plan.ts";
+
+const problem = {
+  layers: [
+    { name: "q", weights: 64, sensitivity: 1 },
+    { name: "o", weights: 64, sensitivity: 4 },
+  ],
+  options: [
+    { name: "two", bits: 2, distortion: 0.1 },
+    { name: "four", bits: 4, distortion: 0.01 },
+  ],
+  budget: { bits: 3 },
+};
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "halftone-plan-"));
+  await writeFile(join(folder, "problem.json"), JSON.stringify(problem));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** What the verb prints. */
+async function printed(flags: { problem?: string; output?: string; json?: boolean }): Promise<string> {
+  let text = "";
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation(((piece: string, done?: () => void) => {
+    text += piece;
+    done?.();
+    return true;
+  }) as typeof process.stdout.write);
+  try {
+    const all = { problem: undefined, output: undefined, json: false, debug: false, ...flags };
+    await plan({ operands: [], flags: all });
+  } finally {
+    spy.mockRestore();
+  }
+  return text;
+}
+
+test("prints the plan as JSON, as a table, and into a file", async () => {
+  const path = join(folder, "problem.json");
+  const output = join(folder, "plan.json");
+  const json = JSON.parse(await printed({ problem: path, json: true }));
+  expect(json).toMatchObject({ bits: 3, bytes: 48 });
+  expect(json.gap).toBeCloseTo(0, 8);
+  expect(json.choice).toEqual([
+    { layers: ["q"], option: "two" },
+    { layers: ["o"], option: "four" },
+  ]);
+  expect(await printed({ problem: path })).toMatch(/3\.00 bits per weight, 48 B[\s\S]*\no +four +4\.00\n$/);
+  expect(await printed({ problem: path, output })).toMatch(/plan\.json: 2 choices\n/);
+  expect(JSON.parse(await readFile(output, "utf8"))).toEqual(json);
+});
+
+test("says what is wrong with the file", async () => {
+  const path = join(folder, "broken.json");
+  await expect(printed({})).rejects.toThrow(/--problem FILE is missing/);
+  await expect(printed({ problem: join(folder, "none.json") })).rejects.toThrow(/no such file/);
+  await writeFile(path, '{"layers": [');
+  await expect(printed({ problem: path })).rejects.toThrow(/broken\.json: broken JSON/);
+  await writeFile(path, JSON.stringify({ ...problem, budget: { bits: 1 } }));
+  await expect(printed({ problem: path })).rejects.toThrow(/broken\.json: budget\.bits: .* takes 2$/);
+});
