@@ -4,7 +4,12 @@ import { webWorkerSource } from "./src/backends/wasm/workers.ts";
 // Dependencies stay imports; kernels and the worker's code are strings inside. The one file more is the worker's
 // code for pages that may not run it from a blob.
 export default defineConfig({
-  entry: { browser: "src/browser.ts", node: "src/node.ts", "cli/main": "src/cli/main.ts" },
+  entry: {
+    browser: "src/browser.ts",
+    node: "src/node.ts",
+    "cli/main": "src/cli/main.ts",
+    "quantize-worker": "src/engine/quantize/worker.node.ts",
+  },
   format: "esm",
   platform: "neutral",
   target: "node20.19",

@@ -74,6 +74,17 @@ export const quantizeFlags = {
     help: "of embedding and output head; f32 leaves them as they are",
   }),
   noRotation: toggle({ help: "quantize in the original basis" }),
+  calibrate: texts({
+    value: "FILE",
+    environment: false,
+    help: "UTF-8 text like what the model will read, to round by its inputs; may be repeated",
+  }),
+  calibrationTokens: numberOr(131_072, { from: 1024 }, { help: "tokens taken from it, spread evenly" }),
+  noSequential: toggle({
+    help: "calibrate with the float model's inputs, not those that quantized layers give: a third faster",
+  }),
+  threads: number(threads, { help: "threads that compute; the result is the same", standard: "all cores" }),
+  noResume: toggle({ help: "start anew what an unfinished run with the same options left" }),
   seed: numberOr(0, { from: 0, to: 2 ** 32 - 1 }, { help: "of the rotations" }),
   json,
   ...commonFlags,
@@ -93,7 +104,50 @@ export const perplexityFlags = {
   bos: choice(["auto", "always", "never"], "auto", {
     help: "begin each window with BOS; auto follows the tokenizer's config",
   }),
+  against: text({
+    value: "MODEL2",
+    environment: false,
+    help: "measure the divergence from this model on the same windows",
+  }),
   ...engineFlags,
+  json,
+  ...commonFlags,
+};
+
+export const evalFlags = {
+  task: choice(["lambada", "piqa"], "lambada", { help: "what to evaluate" }),
+  data: text({ value: "FILE", environment: false, help: "the task's items, JSON Lines; required" }),
+  labels: text({
+    value: "FILE",
+    environment: false,
+    help: "the right answers of piqa, one a line",
+    standard: "the data's name with -labels.lst",
+  }),
+  limit: number({ from: 1 }, { help: "items to evaluate", standard: "all" }),
+  bos: choice(["auto", "always", "never"], "never", {
+    help: "begin each context with BOS; auto follows the tokenizer's config",
+  }),
+  ...engineFlags,
+  json,
+  ...commonFlags,
+};
+
+export const paletteFlags = {
+  schemes: text({
+    value: "SCHEME,...",
+    environment: false,
+    help: "quantizers to measure",
+    standard: "all",
+  }),
+  sequences: numberOr(
+    1000,
+    { from: 1, to: 1_000_000 },
+    { help: "sequences of 256 weights for each, at least" },
+  ),
+  plot: text({ value: "FILE", environment: false, help: "SVG to write: error over bits, and over speed" }),
+  speed: toggle({ environment: false, help: "measure too how fast the wasm backend multiplies with each" }),
+  seed: numberOr(0, { from: 0, to: 2 ** 32 - 1 }, { help: "of the weights" }),
+  threads: number(threads, { help: "threads that multiply", standard: "all cores" }),
   json,
   ...commonFlags,
 };

@@ -1,5 +1,5 @@
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
-import { required } from "./files.ts";
+import { readTextFile, required } from "./files.ts";
 import type { quantizeFlags } from "./flags.ts";
 import { formatBytes, formatCount, formatSeconds, significant } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -11,20 +11,33 @@ import type { Invocation } from "./verb.ts";
 /** `halftone quantize`: a quantized copy of a model in a new folder. */
 export async function quantize({ operands: [name], flags }: Invocation<typeof quantizeFlags>): Promise<void> {
   const folder = required(flags.output, "-o PATH");
+  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
   const checkpoint = await openModel(name);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
   const started = performance.now();
+  const calibrate =
+    texts.length > 0
+      ? { texts, tokens: flags.calibrationTokens, sequential: !flags.noSequential }
+      : undefined;
   try {
     const result = await quantizeCheckpoint(checkpoint, folder, {
       scheme,
       embeddingScheme,
       rotate: !noRotation,
       seed,
+      calibrate,
+      threads: flags.threads,
+      resume: !flags.noResume,
       signal: interruptible(),
-      onProgress: ({ done, total }) => {
+      onProgress: ({ phase, tensor, done, total }) => {
         const rate = (1000 * done) / (performance.now() - started);
-        line.update(done, total, `${formatCount(rate)} weights/s`);
+        const doing = {
+          round: `${formatCount(rate)} weights/s`,
+          observe: `observing ${tensor}`,
+          advance: tensor,
+        };
+        line.update(done, total, doing[phase]);
       },
     });
     line.clear();
