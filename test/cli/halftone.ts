@@ -31,10 +31,13 @@ export async function halftone(args: readonly string[], surroundings: Surroundin
   child.stdin.on("error", () => undefined);
   child.stdin.end(stdin);
   const texts = { stdout: "", stderr: "" };
+  let interrupted = false;
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (piece: string) => {
       texts[name] += piece;
-      if (typeof interruptAt === "string" && texts[name].includes(interruptAt)) child.kill("SIGINT");
+      if (typeof interruptAt === "string" && !interrupted && texts[name].includes(interruptAt)) {
+        interrupted = child.kill("SIGINT");
+      }
       if (name === "stdout" && texts.stdout.length >= readAtMost) child.stdout.destroy();
     });
   }
