@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { UsageError } from "../errors.ts";
 
 /** Reads a UTF-8 file that a flag names. */
@@ -18,6 +18,19 @@ export async function readTextFile(path: string, flag: string): Promise<string> 
   } catch (cause) {
     throw new UsageError(`${flag} ${path}: is not UTF-8 text; convert it first`, { cause });
   }
+}
+
+/** Writes a text to a file that a flag names. */
+export async function writeTextFile(path: string, content: string, flag: string): Promise<void> {
+  await writeFile(path, content).catch((cause: NodeJS.ErrnoException) => {
+    const reasons: Record<string, string> = {
+      ENOENT: "its folder does not exist",
+      EISDIR: "is a folder",
+      EACCES: "may not be written",
+    };
+    const reason = reasons[cause.code ?? ""] ?? cause.message;
+    throw new UsageError(`${flag} ${path}: ${reason}; name another file`, { cause });
+  });
 }
 
 /** The value of a flag that a verb cannot do without. */

@@ -48,6 +48,22 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./perplexity.ts")).perplexityVerb,
   }),
   defineVerb({
+    name: "eval",
+    summary: "zero-shot accuracy on a task",
+    operands: ["MODEL"],
+    flags: flags.evalFlags,
+    example: "halftone eval ./model --task piqa --data piqa/valid.jsonl",
+    load: async () => (await import("./eval.ts")).evalVerb,
+  }),
+  defineVerb({
+    name: "palette",
+    summary: "error and speed of every quantizer on Gaussian weights",
+    operands: [],
+    flags: flags.paletteFlags,
+    example: "halftone palette --schemes nuq-3,vq-3,tcq-3 --plot palette.svg",
+    load: async () => (await import("./palette.ts")).palette,
+  }),
+  defineVerb({
     name: "logits",
     summary: "token ids in, logits out: to compare engines",
     operands: ["MODEL"],

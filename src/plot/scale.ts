@@ -10,11 +10,13 @@ export interface Extent {
   readonly to: number;
 }
 
-/** Equal steps for equal differences; covers the values, which may be none, with about five round ticks. */
+/** Equal steps for equal differences; covers the values, which may be none, with up to nine round ticks. */
 export function linearScale(values: readonly number[], { from, to }: Extent): Scale {
   const [low, high] = bounds(values, 0, 1);
+  const largest = Math.max(Math.abs(low), Math.abs(high));
   // Around a lone value as much as it is large: finer steps would drown in its rounding.
-  const step = roundStep((high - low || Math.abs(high) || 1) / 5);
+  const span = high - low > 1e-6 * largest ? high - low : largest || 1;
+  const step = roundStep(span / 7);
   const first = Math.floor(low / step + 1e-9);
   const last = Math.max(first + 1, Math.ceil(high / step - 1e-9));
   const ticks = Array.from({ length: last - first + 1 }, (_, i) =>

@@ -25,7 +25,7 @@ test.each([
 });
 
 test("ticks are round numbers", () => {
-  expect(linearScale([1.5, 8], extent).ticks).toEqual([0, 2, 4, 6, 8]);
+  expect(linearScale([1.5, 8], extent).ticks).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(logScale([1.1, 9], extent).ticks).toEqual([1, 2, 5, 10]);
   expect(logScale([3e-5, 0.2], extent).ticks).toEqual([1e-4, 1e-3, 1e-2, 0.1]);
 });
