@@ -28,11 +28,41 @@ export interface Graph {
 /** A node is parsed in memory; larger ones carry data that no exporter of language models puts there. */
 const MAX_NODE_BYTES = 64 * 2 ** 20;
 const MAX_DEPTH = 8;
+/** Nodes, names, attributes and list elements of a graph: some fifty times what a large model's export has. */
+const MAX_PARTS = 500_000;
+/** Each costs a read and some hundred bytes. */
+const MAX_NODES = 65_536;
+const MAX_INITIALIZERS = 65_536;
+
+/** Counts what a graph makes us keep: a byte of the file may cost a hundred of memory. */
+class Budget {
+  readonly #file: string;
+  #parts = MAX_PARTS;
+  #nodes = MAX_NODES;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  node(offset: number): void {
+    if (--this.#nodes < 0) throw this.#exceeded(`more than ${MAX_NODES} nodes`, offset);
+  }
+
+  parts(count: number, offset: number): void {
+    this.#parts -= count;
+    if (this.#parts < 0) throw this.#exceeded(`more than ${MAX_PARTS} names, attributes and numbers`, offset);
+  }
+
+  #exceeded(what: string, offset: number): CheckpointError {
+    return new CheckpointError(this.#file, `a graph of ${what}`, { offset });
+  }
+}
 
 /** Reads the graph of a ModelProto; Constants become initializers of their output's name. */
 export async function readGraph(source: ByteSource, external: ExternalOpener): Promise<Graph> {
   const nodes: GraphNode[] = [];
   const initializers = new Map<string, OnnxTensor>();
+  const budget = new Budget(source.name);
   const add = (name: string, tensor: OnnxTensor | undefined, offset: number) => {
     if (tensor === undefined) return;
     if (initializers.has(name)) {
@@ -41,12 +71,17 @@ export async function readGraph(source: ByteSource, external: ExternalOpener): P
     initializers.set(name, tensor);
   };
   let found = false;
+  let read = 0;
   for await (const top of walkMessage(source, 0, source.size)) {
     if (top.number !== 7 || !top.delimited) continue;
     found = true;
     for await (const field of walkMessage(source, top.start, top.end)) {
       if (!field.delimited) continue;
       if (field.number === 5) {
+        if (++read > MAX_INITIALIZERS) {
+          const problem = `a graph of more than ${MAX_INITIALIZERS} initializers`;
+          throw new CheckpointError(source.name, problem, { offset: field.start });
+        }
         const tensor = await readTensor(source, field.start, field.end, external);
         add(tensor?.name ?? "", tensor, field.start);
       } else if (field.number === 1) {
@@ -56,7 +91,7 @@ export async function readGraph(source: ByteSource, external: ExternalOpener): P
           );
         }
         const bytes = await source.read(field.start, field.end - field.start);
-        parseNode(bytes, field.start, source.name, nodes, 0);
+        parseNode(bytes, field.start, source.name, nodes, budget, 0);
       }
     }
   }
@@ -83,22 +118,32 @@ function connect(nodes: readonly GraphNode[]): Pick<Graph, "producers" | "consum
   return { producers, consumers };
 }
 
-function parseNode(bytes: Uint8Array, offset: number, file: string, nodes: GraphNode[], depth: number): void {
+function parseNode(
+  bytes: Uint8Array,
+  offset: number,
+  file: string,
+  nodes: GraphNode[],
+  budget: Budget,
+  depth: number,
+): void {
   if (depth > MAX_DEPTH) throw new CheckpointError(file, "graphs nested too deeply", { offset });
+  budget.node(offset);
   const node: GraphNode = { op: "", name: "", inputs: [], outputs: [], ints: new Map(), lists: new Map() };
   const fields: { op: string; name: string } = { op: "", name: "" };
   const branches: [number, Uint8Array][] = [];
   eachField(bytes, offset, file, (number, payload, at) => {
+    budget.parts(1, at);
     if (number === 1) node.inputs.push(decodeUtf8(payload, file, at));
     else if (number === 2) node.outputs.push(decodeUtf8(payload, file, at));
     else if (number === 3) fields.name = decodeUtf8(payload, file, at);
     else if (number === 4) fields.op = decodeUtf8(payload, file, at);
-    else if (number === 5) branches.push(...parseAttribute(node, payload, at, file));
+    else if (number === 5) branches.push(...parseAttribute(node, payload, at, file, budget));
   });
   nodes.push(Object.assign(node, fields));
   for (const [at, graph] of branches) {
     eachField(graph, at, file, (number, payload, start) => {
-      if (number === 1) parseNode(payload, start, file, nodes, depth + 1);
+      budget.parts(1, start);
+      if (number === 1) parseNode(payload, start, file, nodes, budget, depth + 1);
     });
   }
 }
@@ -109,6 +154,7 @@ function parseAttribute(
   bytes: Uint8Array,
   offset: number,
   file: string,
+  budget: Budget,
 ): [number, Uint8Array][] {
   let name = "";
   let int: number | undefined;
@@ -116,12 +162,14 @@ function parseAttribute(
   let value: { start: number; end: number } | undefined;
   const graphs: [number, Uint8Array][] = [];
   eachField(bytes, offset, file, (number, payload, at, varint) => {
+    budget.parts(1, at);
     if (number === 1) name = decodeUtf8(payload, file, at);
     else if (number === 3) int = varint;
     else if (number === 5) value = { start: at, end: at + payload.length };
     else if (number === 6) graphs.push([at, payload]);
     else if (number === 8 && varint !== undefined) list.push(varint);
     else if (number === 8) {
+      budget.parts(payload.length, at);
       const reader = new PbfReader(payload);
       while (reader.pos < payload.length) list.push(reader.readVarint(true));
     }

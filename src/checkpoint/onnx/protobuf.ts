@@ -3,6 +3,8 @@ import type { ByteSource } from "../checkpoint.ts";
 
 /** Field header: tag and length, two varints of at most 10 bytes. */
 const MAX_HEADER_BYTES = 20;
+/** Fields of one message that are walked: an export of a language model has some ten thousand. */
+const MAX_FIELDS = 300_000;
 /** Small, so that stepping over weights reads little of them. */
 const WINDOW_BYTES = 4096;
 
@@ -42,7 +44,8 @@ export async function* walkMessage(source: ByteSource, start: number, end: numbe
     }
     return fail("a number of more than 10 bytes", at);
   };
-  while (at < end) {
+  for (let fields = 0; at < end; fields++) {
+    if (fields >= MAX_FIELDS) fail(`more than ${MAX_FIELDS} fields in a message`, at);
     if (at < windowStart || Math.min(at + MAX_HEADER_BYTES, end) > windowStart + window.length) {
       window = await source.read(at, Math.min(WINDOW_BYTES, end - at));
       windowStart = at;
