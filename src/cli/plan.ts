@@ -21,8 +21,9 @@ export async function plan({ flags }: Invocation<typeof planFlags>): Promise<voi
   }
   if (flags.json) return printJson(solved);
   const summary = summaryOf(solved);
-  if (flags.output !== undefined)
+  if (flags.output !== undefined) {
     return print(`${flags.output}: ${solved.choice.length} choices\n${summary}`);
+  }
   const bits = new Map(problem.options.map((option) => [option.name, significant(option.bits)]));
   const rows = solved.choice.map(({ layers, option }) => [layers.join(" + "), option, bits.get(option)!]);
   await print(`${summary}\n${table(["layers", "option", "bits"], rows, ["bits"])}`);
