@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { testData } from "../testData.ts";
-import { runCli } from "./runCli.ts";
+import { halftone } from "./halftone.ts";
 
 const smollm = testData("models/smollm2-135m-instruct-q4_1.gguf");
 const lambada = testData("data/lambada/lambada_test.jsonl");
@@ -21,7 +21,7 @@ test("piqa finds its labels beside the data and prints one document", async () =
   await writeFile(data, items);
   await writeFile(join(folder, "valid-labels.lst"), "0\n");
   const args = ["eval", model, "--task", "piqa", "--data", data, "--threads", "1", "--json"];
-  const { code, stdout } = await runCli(args);
+  const { code, stdout } = await halftone(args);
   expect(code).toBe(0);
   const result = JSON.parse(stdout);
   expect(Object.keys(result)).toEqual([
@@ -45,7 +45,7 @@ test("what is missing is named", async () => {
     [["--data", data], 'has no text "text"'],
     [["--data", data, "--limit", "0"], "--limit"],
   ] as const) {
-    const { code, stderr } = await runCli(["eval", model, ...args]);
+    const { code, stderr } = await halftone(["eval", model, ...args]);
     expect(code).toBe(1);
     expect(stderr).toContain(message);
   }
@@ -54,7 +54,7 @@ test("what is missing is named", async () => {
 // By transformers in float32 over the same weights, prompts cut as lm-evaluation-harness cuts them.
 test.skipIf(!smollm || !lambada)("SmolLM2 on the beginning of LAMBADA", async () => {
   const args = ["eval", smollm!, "--task", "lambada", "--data", lambada!, "--limit", "4", "--json"];
-  const { code, stdout } = await runCli(args);
+  const { code, stdout } = await halftone(args);
   expect(code).toBe(0);
   const result = JSON.parse(stdout);
   expect(result.accuracy).toBe(0.5);

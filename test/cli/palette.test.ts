@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { palettePlot } from "../../src/cli/palettePlot.ts";
-import { runCli } from "./runCli.ts";
+import { halftone } from "./halftone.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true }));
 test("--json prints exactly the array, --plot writes an SVG", async () => {
   const file = join(folder, "palette.svg");
   const args = ["palette", "--schemes", "nuq-2, vq-1.5", "--sequences", "300", "--json", "--plot", file];
-  const { code, stdout } = await runCli(args);
+  const { code, stdout } = await halftone(args);
   expect(code).toBe(0);
   const results = JSON.parse(stdout);
   expect(results.map(Object.keys)).toEqual(
@@ -28,7 +28,7 @@ test("--json prints exactly the array, --plot writes an SVG", async () => {
 
 test("--speed adds what the wasm backend reaches", async () => {
   const args = ["palette", "--schemes", "nuq-2", "--sequences", "1", "--speed", "--threads", "1", "--json"];
-  const { stdout } = await runCli(args);
+  const { stdout } = await halftone(args);
   expect(JSON.parse(stdout)[0].weightsPerSecond).toBeGreaterThan(0);
 });
 
@@ -38,7 +38,7 @@ test.each([
   [["--sequences", "0"], "--sequences"],
   [["--schemes", "nuq-2", "--sequences", "1", "--plot", "/nowhere/x.svg"], "its folder does not exist"],
 ])("%j is refused in one line", async (args, message) => {
-  const { code, stderr } = await runCli(["palette", ...args]);
+  const { code, stderr } = await halftone(["palette", ...args]);
   expect(code).toBe(1);
   expect(stderr).toContain(message);
   expect(stderr.trimEnd()).not.toContain("\n");
