@@ -67,17 +67,35 @@ export async function openModelFile(files: FileSet, name: string, parent?: FileS
   }
 }
 
-/** A server says only whether a file that is asked for exists. */
+/** A server says only whether a file that is asked for exists. What was opened to ask is handed on, not fetched again. */
 async function openUnlisted(files: FileSet): Promise<Checkpoint> {
-  if (!(await exists(files, "config.json"))) return openHuggingFace(files);
-  for (const name of [SINGLE_FILE, INDEX_FILE]) if (await exists(files, name)) return openHuggingFace(files);
-  for (const stem of ONNX_STEMS) {
-    for (const suffix of ONNX_SUFFIXES) {
-      const path = `onnx/${stem}${suffix}.onnx`;
-      if (await exists(files, path)) return (await readers.onnx()).openOnnx(files, path);
+  const probed = new Map<string, ByteSource>();
+  const has = async (name: string) => {
+    const source = await files.open(name);
+    if (source !== undefined) probed.set(name, source);
+    return source !== undefined;
+  };
+  const known: FileSet = {
+    ...files,
+    async open(name) {
+      const source = probed.get(name);
+      probed.delete(name);
+      return source ?? files.open(name);
+    },
+  };
+  try {
+    if (!(await has("config.json"))) return await openHuggingFace(known);
+    for (const name of [SINGLE_FILE, INDEX_FILE]) if (await has(name)) return await openHuggingFace(known);
+    for (const stem of ONNX_STEMS) {
+      for (const suffix of ONNX_SUFFIXES) {
+        const path = `onnx/${stem}${suffix}.onnx`;
+        if (await has(path)) return await (await readers.onnx()).openOnnx(known, path);
+      }
     }
+    return await openHuggingFace(known);
+  } finally {
+    for (const source of probed.values()) await source.close();
   }
-  return openHuggingFace(files);
 }
 
 function preferred(names: readonly string[]): string | undefined {

@@ -132,7 +132,7 @@ describe.skipIf(!chromium)("in Chromium", () => {
   test("a server that ignores Range sends the file whole", async () => {
     const [page, server] = await open({}, false);
     expect(await ask(page, {})).toEqual(expected.relaxed);
-    expect(server.requests.filter(({ path }) => path === "/model/model.safetensors")).toHaveLength(2);
+    expect(server.requests.filter(({ path }) => path === "/model/model.safetensors")).toHaveLength(1);
   });
 
   test("a page that forbids blob workers is told of workerUrl, which helps", async () => {
