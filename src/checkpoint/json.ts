@@ -3,6 +3,10 @@ import type { ByteSource } from "./checkpoint.ts";
 
 /** Larger than any tokenizer.json in use; keeps a mistaken file from being read as text. */
 const MAX_JSON_BYTES = 256 * 2 ** 20;
+/** Lists and objects of a text: twice those of the largest tokenizer.json in use (half a million merges). */
+const MAX_CONTAINERS = 2 ** 20;
+/** Separators of a text, about its values. */
+const MAX_VALUES = 2 ** 22;
 
 export type JsonObject = Record<string, unknown>;
 
@@ -22,6 +26,7 @@ export function decodeUtf8(bytes: Uint8Array, file: string, offset = 0): string 
 /** Parses bytes that must be one JSON object. */
 export function parseJsonObject(bytes: Uint8Array, file: string, offset = 0): JsonObject {
   const text = decodeUtf8(bytes, file, offset);
+  checkStructure(bytes, file, offset);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -31,6 +36,22 @@ export function parseJsonObject(bytes: Uint8Array, file: string, offset = 0): Js
   }
   if (!isJsonObject(value)) throw new CheckpointError(file, "JSON, but not an object", { offset });
   return value;
+}
+
+/** Bounds what parsing makes: an empty list takes three bytes of a file and some fifty of memory. */
+function checkStructure(bytes: Uint8Array, file: string, offset: number): void {
+  let containers = 0;
+  let values = 0;
+  for (const byte of bytes) {
+    if (byte === 0x2c) values++;
+    else if (byte === 0x5b || byte === 0x7b) containers++;
+  }
+  if (containers > MAX_CONTAINERS || values > MAX_VALUES) {
+    const problem = `JSON of ${containers} lists and objects and ${values} separators`;
+    throw new CheckpointError(file, `${problem}, at most ${MAX_CONTAINERS} and ${MAX_VALUES} are read`, {
+      offset,
+    });
+  }
 }
 
 /** Reads a whole source as text. */

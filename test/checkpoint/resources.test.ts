@@ -78,6 +78,12 @@ const cases: Record<string, [open: (bytes: Uint8Array) => Promise<unknown>, byte
     safetensors,
     () => withHeader(`{"a":[${"[],".repeat(MILLION / 2)}[]]}`),
   ],
+  "a safetensors header of five million lists": [
+    safetensors,
+    () => withHeader(`{"a":[${"[],".repeat(5 * MILLION)}[]]}`),
+  ],
+  "a config of ten million numbers": [folder, () => text(`{"a":[${"0,".repeat(10 * MILLION)}0]}`)],
+  "a config of a million lists": [folder, () => text(`{"a":[${"[],".repeat(MILLION)}0]}`)],
   "a safetensors header of 2 GB": [safetensors, () => withHeader("{}", 2 ** 31)],
   "a safetensors header nested a million deep": [
     safetensors,
