@@ -147,7 +147,7 @@ export const paletteFlags = {
   plot: text({ value: "FILE", environment: false, help: "SVG to write: error over bits, and over speed" }),
   speed: toggle({ environment: false, help: "measure too how fast the wasm backend multiplies with each" }),
   seed: numberOr(0, { from: 0, to: 2 ** 32 - 1 }, { help: "of the weights" }),
-  threads: number(threads, { help: "threads that multiply", standard: "all cores" }),
+  threads: number(threads, { help: "threads that measure", standard: "all cores" }),
   json,
   ...commonFlags,
 };

@@ -1,5 +1,8 @@
+import { availableParallelism } from "node:os";
 import { setImmediate } from "node:timers/promises";
-import { type Distortion, measureDistortion } from "../quantizers/distortion.ts";
+import { pipeline } from "../engine/quantize/pipeline.ts";
+import { createPool } from "../engine/quantize/pool.node.ts";
+import type { Distortion } from "../quantizers/distortion.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { allSchemes, parseScheme, type Scheme } from "../quantizers/scheme.ts";
 import { writeTextFile } from "./files.ts";
@@ -7,7 +10,7 @@ import type { paletteFlags } from "./flags.ts";
 import { formatCount } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { print, printJson, remark, table } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { type ProgressLine, progressLine } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 interface Measured extends Distortion {
@@ -43,40 +46,67 @@ function schemesOf(names: string | undefined): Scheme[] {
   return schemes;
 }
 
+/** Errors first, on all threads; then speeds, with nothing beside them. */
 async function measure(
   schemes: readonly Scheme[],
-  { sequences, seed, speed, threads }: Invocation<typeof paletteFlags>["flags"],
+  flags: Invocation<typeof paletteFlags>["flags"],
 ): Promise<Measured[]> {
   const signal = interruptible();
-  const meter = speed ? await (await import("./paletteSpeed.ts")).SpeedMeter.open(threads) : undefined;
   const line = progressLine("measuring");
+  try {
+    const measured = await measureErrors(schemes, flags, signal, line);
+    return flags.speed ? await measureSpeeds(schemes, measured, flags.threads, signal, line) : measured;
+  } finally {
+    line.clear();
+  }
+}
+
+async function measureErrors(
+  schemes: readonly Scheme[],
+  { sequences, seed, threads = availableParallelism() }: Invocation<typeof paletteFlags>["flags"],
+  signal: AbortSignal,
+  line: ProgressLine,
+): Promise<Measured[]> {
+  const pool = createPool(Math.min(threads, schemes.length));
+  const results: Measured[] = [];
+  try {
+    const start = ({ name: scheme }: Scheme) => pool.run({ kind: "distortion", scheme, sequences, seed });
+    for await (const [{ name: quantizer, bits }, result] of pipeline(schemes, 2 * pool.threads, start)) {
+      signal.throwIfAborted();
+      results.push({ quantizer, bits, ...result });
+      line.update(results.length, schemes.length, `error of ${quantizer}`);
+    }
+  } finally {
+    await pool.close();
+  }
+  return results;
+}
+
+async function measureSpeeds(
+  schemes: readonly Scheme[],
+  measured: readonly Measured[],
+  threads: number | undefined,
+  signal: AbortSignal,
+  line: ProgressLine,
+): Promise<Measured[]> {
+  const { SpeedMeter } = await import("./paletteSpeed.ts");
+  const meter = await SpeedMeter.open(threads);
   const results: Measured[] = [];
   try {
     for (const [i, scheme] of schemes.entries()) {
-      line.update(i, schemes.length, scheme.name);
+      line.update(i, schemes.length, `speed of ${scheme.name}`);
       await setImmediate();
       signal.throwIfAborted();
-      const {
-        distortion,
-        bound,
-        sequences: measured,
-      } = measureDistortion(quantizerFor(scheme), sequences, seed);
-      results.push({
-        quantizer: scheme.name,
-        bits: scheme.bits,
-        distortion,
-        bound,
-        sequences: measured,
-        ...(meter && { weightsPerSecond: await meter.weightsPerSecond(scheme) }),
-      });
+      results.push({ ...measured[i], weightsPerSecond: await meter.weightsPerSecond(scheme) });
     }
   } finally {
-    line.clear();
-    meter?.dispose();
+    meter.dispose();
   }
-  const slow = results.filter(({ weightsPerSecond }) => weightsPerSecond === null);
-  if (slow.length > 0) {
-    remark(`The wasm backend has no kernel for ${slow.map(({ quantizer }) => quantizer).join(", ")}.`);
+  const without = results.filter(({ weightsPerSecond }) => weightsPerSecond === null);
+  if (without.length > 0) {
+    const names = without.map(({ quantizer }) => quantizer).join(", ");
+    line.clear();
+    remark(`The wasm backend has no kernel for ${names}.`);
   }
   return results;
 }

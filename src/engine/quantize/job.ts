@@ -4,6 +4,7 @@
  * @module
  */
 import type { StoredScheme } from "../../checkpoint/quantization.ts";
+import { type Distortion, measureDistortion } from "../../quantizers/distortion.ts";
 import { rotateRows, rotationFor } from "../../quantizers/hadamard/rotation.ts";
 import { ldlq } from "../../quantizers/ldlq.ts";
 import { rowScales } from "../../quantizers/quantizer.ts";
@@ -68,13 +69,22 @@ export interface CalibratedRows extends QuantizedRows {
   readonly decoded: Float32Array;
 }
 
-export type Job = RoundJob | PrepareJob | LdlqJob | DecodeJob;
+/** Measures a scheme on Gaussian weights. */
+export interface DistortionJob {
+  readonly kind: "distortion";
+  readonly scheme: string;
+  readonly sequences: number;
+  readonly seed: number;
+}
+
+export type Job = RoundJob | PrepareJob | LdlqJob | DecodeJob | DistortionJob;
 
 export interface JobResults {
   readonly round: QuantizedRows;
   readonly prepare: PreparedHessian;
   readonly ldlq: CalibratedRows;
   readonly decode: Float32Array;
+  readonly distortion: Distortion;
 }
 
 /** Runs a job. Its results share no memory with it; what `prepare` gives lies in memory that threads can share. */
@@ -88,6 +98,8 @@ export function runJob(job: Job): JobResults[Job["kind"]] {
       return calibratedRows(job);
     case "decode":
       return decodeRows(job.codes, job.scales, job.columns, job.stored);
+    case "distortion":
+      return measureDistortion(quantizerFor(parseScheme(job.scheme)), job.sequences, job.seed);
   }
 }
 
