@@ -91,16 +91,18 @@ describe("SentencePiece BPE", () => {
 
 describe("unigram", () => {
   it("finds the likeliest pieces", async () => {
-    const tokens = ["<pad>", "</s>", "<unk>", "▁a", "▁", "a", "b", "ab"];
+    const tokens = ["<pad>", "</s>", "<unk>", "▁a", "▁", "a", "b", "ab", "▁▁"];
     const { tokenizer } = await tokenizerOf([
       ["tokenizer.ggml.model", STRING, "t5"],
       ["tokenizer.ggml.tokens", ARRAY, [STRING, tokens]],
-      ["tokenizer.ggml.scores", ARRAY, [F32, [0, 0, 0, -3, -2, -4, -4, -3]]],
-      ["tokenizer.ggml.token_type", ARRAY, [5, [3, 3, 2, 1, 1, 1, 1, 1]]],
+      ["tokenizer.ggml.scores", ARRAY, [F32, [0, 0, 0, -3, -2, -4, -4, -3, -2]]],
+      ["tokenizer.ggml.token_type", ARRAY, [5, [3, 3, 2, 1, 1, 1, 1, 1, 1]]],
       ["tokenizer.ggml.eos_token_id", U32, 1],
       ["tokenizer.ggml.unknown_token_id", U32, 2],
     ]);
     expect(tokenizer.encode("ab a").ids).toEqual([4, 7, 3, 1]);
+    // Blanks in a row may be one piece, as in llama.cpp.
+    expect(tokenizer.encode("a  b").ids).toEqual([3, 8, 6, 1]);
   });
 });
 

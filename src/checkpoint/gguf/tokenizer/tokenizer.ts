@@ -165,7 +165,7 @@ function unigram(settings: Settings, vocabulary: Vocabulary): Kind {
     type: "Metaspace",
     replacement: SPACE,
     prepend_scheme: prefix ? "always" : "never",
-    split: true,
+    split: false,
   };
   const words = wordSplit(vocabulary);
   return {
