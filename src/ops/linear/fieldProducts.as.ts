@@ -12,8 +12,8 @@ import { dot, GROUP, storeTile } from "./int8.as";
 /** Columns of a tile. */
 const SIDE = 16;
 const GROUP_TILES = GROUP / SIDE;
-/** A decoder's spare bytes, and a decoded group. */
-const SPARE: usize = 256;
+/** A decoder's spare bytes for a group, and a decoded group. */
+const SPARE: usize = 2048;
 const DECODED: usize = 32 * GROUP;
 
 /**
@@ -251,7 +251,7 @@ export function linearFieldsFloat(args: usize, t: i32, n: i32): void {
   }
 }
 
-/** Rows [row, row + count), all of one band, as floats. `spare`: 768 bytes. */
+/** Rows [row, row + count), all of one band, as floats. `spare`: 2560 bytes. */
 export function readFields(
   weights: usize, plan: usize, lowTiles: i32, rowScales: usize, row: i32, count: i32, out: usize, columns: i32, spare: usize,
 ): void {

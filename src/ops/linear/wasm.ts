@@ -13,8 +13,8 @@ const DECODED_ROWS = 12;
 /** A decoded group of a tile, and spare sums; see int8.as.ts. */
 const TILE_BYTES = 16 * GROUP + 64;
 /** The same of tiles of fields, beside a token's activations; see fieldProducts.as.ts. */
-const FIELD_GROUP_BYTES = 32 * GROUP + 256;
-export const FIELD_TILE_BYTES = 768;
+const FIELD_GROUP_BYTES = 32 * GROUP + 2048;
+export const FIELD_TILE_BYTES = 2560;
 
 /** Products with int8 activations. */
 const integerCodes: Partial<Readonly<Record<Packing, number>>> = {
