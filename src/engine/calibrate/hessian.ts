@@ -11,8 +11,6 @@ export interface PreparedHessian {
   /** float32 [columns, columns], symmetric, undamped, its mean diagonal 1. */
   readonly hessian: Float32Array;
   readonly factor: LdlqFactor;
-  /** Mean over columns of the squared feedback they get: what rounding errors of variance 1 add to a weight's. */
-  readonly feedbackPower: number;
 }
 
 export interface PrepareOptions {
@@ -37,7 +35,7 @@ export function prepareHessian(
     rotation.apply(hessian);
   }
   const factor = factorHessian(hessian, columns, blockColumns, { damping, activationOrder });
-  return { hessian, factor, feedbackPower: meanFeedback(factor) };
+  return { hessian, factor };
 }
 
 function symmetric(sums: Float32Array, n: number): Float32Array {
@@ -63,16 +61,4 @@ function transpose(a: Float32Array, n: number): void {
       a[j * n + i] = value;
     }
   }
-}
-
-function meanFeedback({ columns, blocks, feedback }: LdlqFactor): number {
-  let sum = 0;
-  let start = 0;
-  for (const { width } of blocks) {
-    for (let row = start + width; row < columns; row++) {
-      for (let c = start; c < start + width; c++) sum += feedback[row * columns + c] ** 2;
-    }
-    start += width;
-  }
-  return sum / columns;
 }

@@ -11,14 +11,12 @@ export interface CalibrateOptions {
   readonly bos?: "auto" | "always" | "never";
   /** Shows each layer the inputs that the quantized layers before it give. Default true. */
   readonly sequential?: boolean;
-  /** Added to the Hessians' diagonals, as a share of their means. Default .01. */
+  /** Added to the Hessians' diagonals, as a share of their means. Default .03. */
   readonly damping?: number;
-  /** Round the input columns of most energy first. */
+  /** Round the input columns of most energy first. Default true. */
   readonly activationOrder?: boolean;
-  /** Fit row scales to the codes by least squares in the Hessian's metric. */
+  /** Fit row scales to the codes by least squares in the Hessian's metric. Default true. */
   readonly refit?: boolean;
-  /** Start from row scales widened by the feedback to come. */
-  readonly widen?: boolean;
 }
 
 export const DEFAULT_CALIBRATION_TOKENS = 131_072;

@@ -14,6 +14,7 @@ import type { PreparedHessian } from "../calibrate/hessian.ts";
 import { type InputGram, LayerPass } from "../calibrate/layerPass.ts";
 import type { CalibrateOptions } from "../calibrate/options.ts";
 import { linearSpecs } from "../weights.ts";
+import type { QuantizedRows } from "./job.ts";
 import { pipeline } from "./pipeline.ts";
 import type { Pool } from "./pool.node.ts";
 import type { TensorStore } from "./store.node.ts";
@@ -30,7 +31,7 @@ export interface CalibratedRun {
   readonly sequences: readonly (readonly number[])[];
   readonly options: CalibrateOptions;
   readonly signal?: AbortSignal;
-  readonly store: Pick<TensorStore, "finished" | "store" | "progress">;
+  readonly store: Pick<TensorStore, "accept" | "finished" | "store" | "progress">;
 }
 
 /** Quantizes every planned weight of the decoder's layers. */
@@ -84,7 +85,7 @@ async function quantizeLayer(
   const prepare = (gram: InputGram, stored: StoredScheme): Promise<PreparedHessian> => {
     const { blockColumns } = quantizerFor(parseScheme(stored.scheme));
     const key = `${grams.indexOf(gram)} ${blockColumns} ${stored.rotation}`;
-    const { damping = 0.01, activationOrder = false } = options;
+    const { damping = 0.03, activationOrder = true } = options;
     const { sums, columns } = gram;
     const made =
       hessians.get(key) ??
@@ -112,7 +113,6 @@ async function quantizeLayer(
       const tensor = run.checkpoint.tensors.get(name)!;
       values.set(name, new Float32Array(stored.shape[0] * stored.shape[1]));
       for (let row = 0; row < stored.shape[0]; row += JOB_ROWS) {
-        signal?.throwIfAborted();
         yield { name, stored, tensor, row, prepared: await prepared };
       }
     }
@@ -122,12 +122,13 @@ async function quantizeLayer(
     const [rows, columns] = stored.shape;
     const end = Math.min(rows, row + JOB_ROWS);
     const weights = await tensor.readRows(row, end);
-    const { refit = true, widen = true } = options;
-    return pool.run({ kind: "ldlq", weights, rows: end - row, columns, stored, prepared, refit, widen });
+    const { refit = true } = options;
+    return pool.run({ kind: "ldlq", weights, rows: end - row, columns, stored, prepared, refit });
   };
   for await (const [{ name, stored, row }, part] of pipeline(parts(), 2 * pool.threads, round)) {
     values.get(name)!.set(part.decoded, row * stored.shape[1]);
     await run.store.store(name, row, part);
+    signal?.throwIfAborted();
   }
   return values;
 }
@@ -137,10 +138,15 @@ async function finishedWeights(
   { store, pool, plan }: CalibratedRun,
   names: readonly string[],
 ): Promise<Map<string, Float32Array> | undefined> {
-  const values = new Map<string, Float32Array>();
+  const parts = new Map<string, QuantizedRows>();
   for (const name of names) {
     const part = await store.finished(name);
     if (!part) return undefined;
+    parts.set(name, part);
+  }
+  const values = new Map<string, Float32Array>();
+  for (const [name, part] of parts) {
+    store.accept(name);
     const stored = plan.get(name)!;
     const { codes, scales } = part;
     values.set(name, await pool.run({ kind: "decode", codes, scales, columns: stored.shape[1], stored }));

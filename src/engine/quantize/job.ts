@@ -5,14 +5,13 @@
  */
 import type { StoredScheme } from "../../checkpoint/quantization.ts";
 import { type Distortion, measureDistortion } from "../../quantizers/distortion.ts";
-import { rotateRows, rotationFor } from "../../quantizers/hadamard/rotation.ts";
+import { type Rotation, rotateRows, rotationFor } from "../../quantizers/hadamard/rotation.ts";
 import { ldlq } from "../../quantizers/ldlq.ts";
-import { rowScales } from "../../quantizers/quantizer.ts";
+import type { QuantizedMatrix, Quantizer } from "../../quantizers/quantizer.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
 import { type PreparedHessian, type PrepareOptions, prepareHessian } from "../calibrate/hessian.ts";
-import { refitScales, startingScale } from "./scales.ts";
-import { quantizeRows } from "./tensor.ts";
+import { refitScales } from "./scales.ts";
 
 type Storage = Pick<StoredScheme, "scheme" | "rotation">;
 
@@ -37,16 +36,11 @@ export interface PrepareJob extends PrepareOptions {
   readonly rotation: number | null;
 }
 
-export interface LdlqOptions {
+/** Rounds rows against a Hessian. */
+export interface LdlqJob extends Rows {
+  readonly kind: "ldlq";
   /** Fit the scales to the codes by least squares in the Hessian's metric. */
   readonly refit: boolean;
-  /** Widen the starting scales by the feedback that weights will get. */
-  readonly widen: boolean;
-}
-
-/** Rounds rows against a Hessian. */
-export interface LdlqJob extends Rows, LdlqOptions {
-  readonly kind: "ldlq";
   readonly prepared: PreparedHessian;
 }
 
@@ -87,60 +81,80 @@ export interface JobResults {
   readonly distortion: Distortion;
 }
 
-/** Runs a job. Its results share no memory with it; what `prepare` gives lies in memory that threads can share. */
-export function runJob(job: Job): JobResults[Job["kind"]] {
-  switch (job.kind) {
-    case "round":
-      return quantizeRows(job.weights, job.rows, job.columns, job.stored);
-    case "prepare":
+/**
+ * What runs jobs on one thread. It keeps quantizers and rotations, whose tables take longer to make than a small job
+ * to do. A job's results share no memory with it; what `prepare` gives lies in memory that threads can share.
+ */
+export function createJobRunner(): <J extends Job>(job: J) => JobResults[J["kind"]] {
+  const quantizers = new Map<string, Quantizer>();
+  const quantizerOf = (scheme: string): Quantizer => {
+    const quantizer = quantizers.get(scheme) ?? quantizerFor(parseScheme(scheme));
+    quantizers.set(scheme, quantizer);
+    return quantizer;
+  };
+  const rotations = new Map<string, Rotation>();
+  const rotationOf = (columns: number, seed: number | null): Rotation | undefined => {
+    if (seed === null) return undefined;
+    const key = `${columns} ${seed}`;
+    const rotation = rotations.get(key) ?? rotationFor(columns, seed);
+    rotations.set(key, rotation);
+    return rotation;
+  };
+  const run = (job: Job): JobResults[Job["kind"]] => {
+    if (job.kind === "prepare") {
       return shared(prepareHessian(job.sums, job.columns, rotationOf(job.columns, job.rotation), job));
-    case "ldlq":
-      return calibratedRows(job);
-    case "decode":
-      return decodeRows(job.codes, job.scales, job.columns, job.stored);
-    case "distortion":
-      return measureDistortion(quantizerFor(parseScheme(job.scheme)), job.sequences, job.seed);
-  }
+    }
+    if (job.kind === "distortion") {
+      return measureDistortion(quantizerOf(job.scheme), job.sequences, job.seed);
+    }
+    const { columns, stored } = job;
+    const quantizer = quantizerOf(stored.scheme);
+    const rotation = rotationOf(columns, stored.rotation);
+    if (job.kind === "decode") {
+      const { codes, scales } = job;
+      return decodeRows(
+        { scheme: stored.scheme, rows: scales.length, columns, codes, scales },
+        quantizer,
+        rotation,
+      );
+    }
+    const { rows } = job;
+    const target = rotation ? rotateRows(job.weights, rows, columns, rotation) : job.weights;
+    return job.kind === "round"
+      ? quantizer.encode(target, rows, columns)
+      : calibratedRows(job, target, quantizer, rotation);
+  };
+  return run as ReturnType<typeof createJobRunner>;
 }
 
-function calibratedRows({ weights, rows, columns, stored, prepared, refit, widen }: LdlqJob): CalibratedRows {
-  const quantizer = quantizerFor(parseScheme(stored.scheme));
-  const rotation = rotationOf(columns, stored.rotation);
-  const target = rotation ? rotateRows(weights, rows, columns, rotation) : weights;
-  const start = widen ? startingScale(quantizer, prepared) : 1;
-  const scales = rowScales(quantizer, target, rows, columns).map((scale) => scale * start);
-  const matrix = ldlq(quantizer, target, rows, columns, prepared.factor, { scales });
-  const decoded = quantizer.decode(matrix);
-  if (refit) refitScales(target, decoded, scales, prepared.hessian, columns);
-  rotation?.inverse(decoded);
-  return { codes: matrix.codes, scales, decoded };
+function calibratedRows(
+  { rows, columns, prepared, refit }: LdlqJob,
+  target: Float32Array,
+  quantizer: Quantizer,
+  rotation: Rotation | undefined,
+): CalibratedRows {
+  const matrix = ldlq(quantizer, target, rows, columns, prepared.factor);
+  const { codes, scales } = matrix;
+  if (refit) refitScales(target, quantizer.decode(matrix), scales, prepared.hessian, columns);
+  // Decoded from the codes as a resumed run will: to the same bits.
+  return { codes, scales, decoded: decodeRows(matrix, quantizer, rotation) };
 }
 
 function decodeRows(
-  codes: Uint8Array,
-  scales: Float32Array,
-  columns: number,
-  { scheme, rotation }: Storage,
+  matrix: QuantizedMatrix,
+  quantizer: Quantizer,
+  rotation: Rotation | undefined,
 ): Float32Array {
-  const rows = scales.length;
-  const decoded = quantizerFor(parseScheme(scheme)).decode({ scheme, rows, columns, codes, scales });
-  rotationOf(columns, rotation)?.inverse(decoded);
+  const decoded = quantizer.decode(matrix);
+  rotation?.inverse(decoded);
   return decoded;
 }
 
-function shared({ hessian, factor, feedbackPower }: PreparedHessian): PreparedHessian {
+function shared({ hessian, factor }: PreparedHessian): PreparedHessian {
   const share = (values: Float32Array) => {
     const copy = new Float32Array(new SharedArrayBuffer(values.byteLength));
     copy.set(values);
     return copy;
   };
-  return {
-    hessian: share(hessian),
-    factor: { ...factor, feedback: share(factor.feedback) },
-    feedbackPower,
-  };
-}
-
-function rotationOf(columns: number, seed: number | null) {
-  return seed === null ? undefined : rotationFor(columns, seed);
+  return { hessian: share(hessian), factor: { ...factor, feedback: share(factor.feedback) } };
 }

@@ -9,7 +9,10 @@ export async function* pipeline<T, R>(
 ): AsyncGenerator<[T, R]> {
   const started: [T, Promise<R>][] = [];
   for await (const item of items) {
-    started.push([item, start(item)]);
+    const result = start(item);
+    // Several are under way when one fails: how the others end is nobody's concern.
+    result.catch(() => undefined);
+    started.push([item, result]);
     if (started.length >= limit) {
       const [first, result] = started.shift()!;
       yield [first, await result];

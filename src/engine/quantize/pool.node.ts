@@ -70,7 +70,7 @@ export function createPool(threads: number): Pool {
         waiting.push({ job, transfer, resolve, reject });
         next();
       });
-      // Several jobs are under way when one fails: the others' ends are nobody's concern.
+      // Work that was started ahead may fail when nobody waits for it any more.
       result.catch(() => undefined);
       return result;
     },

@@ -37,7 +37,6 @@ export async function quantizeTensors(
       const values = stored ? JOB_VALUES : COPY_VALUES;
       const step = Math.max(1, Math.floor(values / Math.max(1, rowSize * ROW_UNIT))) * ROW_UNIT;
       for (let row = 0; row < rows; row += step) {
-        signal?.throwIfAborted();
         yield { tensor, stored, row, end: Math.min(row + step, rows) };
       }
     }
@@ -51,5 +50,6 @@ export async function quantizeTensors(
   for await (const [{ tensor, row }, part] of pipeline(parts(), 2 * pool.threads, round)) {
     if (part instanceof Uint8Array) await store.copy(tensor, row, part);
     else await store.store(tensor.name, row, part);
+    signal?.throwIfAborted();
   }
 }

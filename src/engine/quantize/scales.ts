@@ -1,19 +1,6 @@
-import { measureDistortion } from "../../quantizers/distortion.ts";
-import type { Quantizer } from "../../quantizers/quantizer.ts";
-import type { PreparedHessian } from "../calibrate/hessian.ts";
-
 /**
- * How much wider than a row's own a scale should be for LDLQ, whose rounding targets carry the errors of other
- * columns beside the weights: the standard deviation of weights of variance 1 with feedback of rounding errors.
- */
-export function startingScale(quantizer: Quantizer, { feedbackPower }: PreparedHessian): number {
-  const { distortion } = measureDistortion(quantizer, 1, 0);
-  return Math.sqrt(1 + distortion * feedbackPower);
-}
-
-/**
- * Replaces every row's scale by the one of least proxy loss for its codes, (w H q) / (q H q), and the decoded rows
- * q with it. Weights and decoded rows are [rows, columns]; the Hessian is symmetric.
+ * Replaces every row's scale by the one of least proxy loss for its codes, (w H q) / (q H q). Weights w and
+ * decoded rows q are [rows, columns]; the Hessian is symmetric.
  */
 export function refitScales(
   weights: Float32Array,
@@ -34,10 +21,7 @@ export function refitScales(
     }
     // A row of zeros, or inputs that are always zero, leave nothing to fit.
     if (!(qq > 0 && wq > 0)) continue;
-    const before = scales[row];
-    scales[row] = Math.fround(before * (wq / qq));
-    const factor = scales[row] / before;
-    for (let i = 0; i < columns; i++) q[i] *= factor;
+    scales[row] *= wq / qq;
   }
 }
 

@@ -33,10 +33,13 @@ export class TensorStore {
     this.#report = report;
   }
 
-  /** Whether an earlier run stored this tensor; it is then complete. */
+  /** Takes over a tensor as an earlier run stored it, if its bytes are whole. */
   async resumed({ name, shape }: Pick<Tensor, "name" | "shape">): Promise<boolean> {
-    const stored = this.#plan.get(name);
-    if (stored) return (await this.finished(name)) !== undefined;
+    if (this.#plan.has(name)) {
+      const whole = (await this.finished(name)) !== undefined;
+      if (whole) this.accept(name);
+      return whole;
+    }
     const hash = this.#journal.finished.get(name);
     if (hash === undefined || hash !== digest(await this.#writer.read(name))) return false;
     this.#writer.accept(name);
@@ -45,7 +48,16 @@ export class TensorStore {
     return true;
   }
 
-  /** What an earlier run stored of a weight, if its bytes are whole; it is then complete. */
+  /** Takes over a weight that is {@link finished}. */
+  accept(name: string): void {
+    const { codes, scales } = quantizedNames(name);
+    this.#writer.accept(codes);
+    this.#writer.accept(scales);
+    const [rows, columns] = this.#plan.get(name)!.shape;
+    this.progress("round", name, rows * columns);
+  }
+
+  /** What an earlier run stored of a weight, if its bytes are whole. */
   async finished(name: string): Promise<QuantizedRows | undefined> {
     const hash = this.#journal.finished.get(name);
     if (hash === undefined) return undefined;
@@ -53,10 +65,6 @@ export class TensorStore {
     const codes = await this.#writer.read(names.codes);
     const scales = await this.#writer.read(names.scales);
     if (hash !== digest(digest(codes), digest(scales))) return undefined;
-    this.#writer.accept(names.codes);
-    this.#writer.accept(names.scales);
-    const [rows, columns] = this.#plan.get(name)!.shape;
-    this.progress("round", name, rows * columns);
     return { codes, scales: new Float32Array(scales.buffer) };
   }
 

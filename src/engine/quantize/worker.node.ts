@@ -1,12 +1,14 @@
 /** What a thread of the pool runs: jobs from its port, one after another. */
 import { parentPort } from "node:worker_threads";
-import { type Job, runJob } from "./job.ts";
+import { createJobRunner, type Job } from "./job.ts";
 
 /** A job's result, or why there is none. */
 export type WorkerReply =
   | { readonly result: unknown }
   /** Classes do not survive the way between threads, names do. */
   | { readonly error: { readonly name: string; readonly message: string } };
+
+const runJob = createJobRunner();
 
 parentPort!.on("message", (job: Job) => {
   let reply: WorkerReply;

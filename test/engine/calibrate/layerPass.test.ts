@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
+import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
+import { Model } from "../../../src/engine/model.ts";
+import { gram } from "../../../src/ops/gram/reference.ts";
+import { ReferenceBackend } from "../../../src/ops/reference.ts";
+import { openWasm } from "../../../src/ops/wasm.ts";
+import { relativeError } from "../../ops/runCase.ts";
+
+// Norms before and after, softcaps, windows; fused tensors; biases.
+describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer at a time, %s", (name) => {
+  const sequences = [3, 300, 17].map((length, s) => Array.from({ length }, (_, i) => (i * i + 5 * s) % 90));
+  const limit = name === "phi3-partial" ? 60 : 100;
+  const cut = sequences.map((ids) => ids.slice(0, limit));
+
+  it("gives the model's hidden states", async () => {
+    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const model = await Model.load(checkpoint, new ReferenceBackend(), { chunk: limit });
+    const backend = await openWasm();
+    const before = backend.bytesAllocated;
+    const pass = new LayerPass(model.spec, checkpoint, backend, cut);
+    const hidden = await pass.embed();
+    for (let index = 0; index < model.spec.layers.length; index++) {
+      const layer = await pass.load(index);
+      await pass.observe(layer, hidden, true);
+      pass.free(layer);
+    }
+    pass.dispose();
+    expect(backend.bytesAllocated).toBe(before);
+    const { hiddenSize } = model.spec;
+    let row = 0;
+    for (const ids of cut) {
+      await model.runner.step({ ids, positions: ids.map((_, i) => i), length: ids.length }, "all");
+      const { hidden: slot } = model.runner.forwardPlan.buffers;
+      const expected = await model.backend.readFloats(slot, ids.length * hiddenSize);
+      const found = hidden.subarray(row * hiddenSize, (row + ids.length) * hiddenSize);
+      expect(relativeError(found, expected)).toBeLessThan(1e-4);
+      row += ids.length;
+    }
+    backend.dispose();
+    await checkpoint.close();
+  });
+
+  it("sums the inputs of its linear weights", async () => {
+    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const backend = new ReferenceBackend();
+    const { spec } = await Model.load(checkpoint, new ReferenceBackend());
+    const pass = new LayerPass(spec, checkpoint, backend, cut);
+    const hidden = await pass.embed();
+    const untouched = hidden.slice();
+    const layer = await pass.load(0);
+    const grams = await pass.observe(layer, hidden, false);
+    expect(hidden).toEqual(untouched);
+    const { attention, mlp, norms } = spec.layers[0];
+    const groups = [[attention.q, attention.k, attention.v], [attention.o], [mlp.gate, mlp.up], [mlp.down]];
+    expect(grams.map(({ weights }) => weights)).toEqual(
+      groups.map((group) => [...new Set(group.map(({ weight }) => weight))]),
+    );
+    expect(grams.map(({ columns }) => columns)).toEqual(groups.map(([{ columns }]) => columns));
+    // The first input is known: the normed embeddings.
+    if (norms.beforeAttention) {
+      const size = spec.hiddenSize;
+      const tensor = checkpoint.tensors.get(norms.beforeAttention.weight)!;
+      const weight = await tensor.readRows(0, size);
+      const normed = hidden.map((value, at) => {
+        const row = hidden.subarray(at - (at % size), at - (at % size) + size);
+        const power = row.reduce((sum, x) => sum + x * x, 0) / size;
+        return (value / Math.sqrt(power + spec.normEpsilon)) * (weight[at % size] + spec.normOffset);
+      });
+      const sums = new Float32Array(size * size);
+      gram(normed, sums, hidden.length / size, size);
+      expect(relativeError(grams[0].sums, sums)).toBeLessThan(1e-5);
+    }
+    await checkpoint.close();
+  });
+});

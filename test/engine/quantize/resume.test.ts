@@ -1,0 +1,72 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { QuantizeRun } from "../../../src/engine/quantize/quantize.node.ts";
+import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { ids, quantizedBytes } from "./checkpointBytes.ts";
+
+const model = "llama-linear";
+const calibrated: QuantizeRun = { scheme: "nuq-3", calibrate: { ids } };
+
+/** Runs until a share of the weights is done, and aborts. */
+async function interrupted(folder: string, run: QuantizeRun, share: number): Promise<void> {
+  const controller = new AbortController();
+  const onProgress = ({ done, total }: { done: number; total: number }) => {
+    if (done >= share * total) controller.abort();
+  };
+  const { signal } = controller;
+  await expect(quantizedBytes(model, folder, { ...run, signal, onProgress })).rejects.toThrow(/abort/i);
+  expect(existsSync(folder)).toBe(false);
+  expect(existsSync(`${folder}.partial`)).toBe(true);
+}
+
+/** Weights that were already there when a run computed its first. */
+async function resumedBytes(folder: string, run: QuantizeRun): Promise<[Buffer, number]> {
+  const seen: number[] = [];
+  const bytes = await quantizedBytes(model, folder, { ...run, onProgress: ({ done }) => seen.push(done) });
+  return [bytes, seen[0]];
+}
+
+describe("a quantization that was stopped", () => {
+  it.each([
+    ["data-free", { scheme: "nuq-3" }, 0.3],
+    ["in the first layer", calibrated, 0.5],
+    ["in the second layer", calibrated, 0.8],
+    ["without sequence", { scheme: "tcq-s-2", calibrate: { ids, sequential: false } }, 0.8],
+  ])("goes on, %s, to the same bytes", async (_, run, share) => {
+    const folder = temporaryFolder();
+    const whole = await quantizedBytes(model, join(folder, "whole"), run);
+    await interrupted(join(folder, "cut"), run, share);
+    const journal = readFileSync(join(folder, "cut.partial", ".halftone-journal"), "utf8");
+    expect(journal.split("\n").length).toBeGreaterThan(2);
+    const [bytes] = await resumedBytes(join(folder, "cut"), run);
+    expect(bytes.equals(whole)).toBe(true);
+    expect(existsSync(join(folder, "cut", ".halftone-journal"))).toBe(false);
+  });
+
+  it("does again what its file no longer holds", async () => {
+    const folder = temporaryFolder();
+    const whole = await quantizedBytes(model, join(folder, "whole"), calibrated);
+    await interrupted(join(folder, "cut"), calibrated, 0.8);
+    const file = join(folder, "cut.partial", "model.safetensors.partial");
+    const damaged = readFileSync(file);
+    damaged.fill(255, damaged.length - 9000);
+    writeFileSync(file, damaged);
+    const [bytes] = await resumedBytes(join(folder, "cut"), calibrated);
+    expect(bytes.equals(whole)).toBe(true);
+  });
+
+  it("starts anew with other options, and when asked to", async () => {
+    const folder = temporaryFolder();
+    const other: QuantizeRun = { scheme: "nuq-3", seed: 1, calibrate: { ids } };
+    for (const [name, run] of [
+      ["a", other],
+      ["b", { ...calibrated, resume: false }],
+    ] as const) {
+      const whole = await quantizedBytes(model, join(folder, `whole ${name}`), run);
+      await interrupted(join(folder, name), calibrated, 0.8);
+      const [bytes] = await resumedBytes(join(folder, name), run);
+      expect(bytes.equals(whole)).toBe(true);
+    }
+  });
+});
