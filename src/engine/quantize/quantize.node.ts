@@ -209,11 +209,16 @@ function requestOf(
   });
 }
 
-/** Passes progress on, with the time that the pace so far promises. */
+/** Passes progress on, with the time that the pace so far promises: that of calibrated layers once they begin. */
 function progressOf(total: number, { onProgress }: QuantizeRun) {
   let first: { time: number; done: number } | undefined;
+  let calibrating = false;
   return (phase: QuantizeProgress["phase"], tensor: string, done: number) => {
     const time = performance.now();
+    if (phase === "observe" && !calibrating) {
+      calibrating = true;
+      first = undefined;
+    }
     first ??= { time, done };
     const seconds = (time - first.time) / 1000;
     const secondsLeft = done > first.done ? (seconds * (total - done)) / (done - first.done) : undefined;
