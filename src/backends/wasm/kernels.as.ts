@@ -76,18 +76,22 @@ export function run(program: usize): void {
   execute(program, 0, n);
 }
 
-/** Life of a worker thread: waits for the next generation, runs its share, until the program is 0. */
+/**
+ * Life of a worker thread: waits for the next generation, runs its share, until the program is 0. What it has
+ * seen is kept in memory: Node 20's compiler loses the first increment of a local that lives across the loop,
+ * and the thread would then run a step ahead of the others.
+ */
 export function work(t: i32): void {
-  let generation = 0;
+  const seen = <usize>op.SEEN + (<usize>t << 2);
   for (;;) {
     let spins = IDLE_SPINS;
-    while (spins-- > 0 && atomic.load<i32>(op.GENERATION) == generation) {}
-    if (atomic.load<i32>(op.GENERATION) == generation) {
+    while (spins-- > 0 && atomic.load<i32>(op.GENERATION) == load<i32>(seen)) {}
+    if (atomic.load<i32>(op.GENERATION) == load<i32>(seen)) {
       atomic.add<i32>(op.SLEEPERS, 1);
-      waitWhile(op.GENERATION, generation, t);
+      waitWhile(op.GENERATION, load<i32>(seen), t);
       atomic.sub<i32>(op.SLEEPERS, 1);
     }
-    generation++;
+    store<i32>(seen, load<i32>(seen) + 1);
     const program = <usize>load<u32>(op.PROGRAM);
     if (!program) return;
     execute(program, t, load<i32>(op.THREADS));

@@ -35,3 +35,5 @@ export const BARRIER_PHASE = 320;
 export const SLEEPERS = 384;
 /** Whether thread 0 may sleep. */
 export const MAY_WAIT = 448;
+/** Last generation that each thread has seen, a word each: up to 256 threads. */
+export const SEEN = 1024;
