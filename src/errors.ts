@@ -18,7 +18,11 @@ export class CheckpointError extends HalftoneError {
   /** Byte offset in that file where the trouble starts, when known. */
   readonly offset: number | undefined;
 
-  constructor(file: string, problem: string, options: { offset?: number; remedy?: string; cause?: unknown } = {}) {
+  constructor(
+    file: string,
+    problem: string,
+    options: { offset?: number; remedy?: string; cause?: unknown } = {},
+  ) {
     const place = options.offset === undefined ? file : `${file} at byte ${options.offset}`;
     const remedy = options.remedy ?? "fetch or export the file again";
     super(`${place}: ${problem}; ${remedy}`, { cause: options.cause });
