@@ -10,7 +10,7 @@ export interface CodeTable {
   readonly values: Float32Array;
 }
 
-/** The table of a scheme, undefined for schemes that have none (trellises, lattices, floats). */
+/** The table of a scheme, undefined for schemes that have none (trellises, floats). */
 export function codeTable(scheme: Scheme): CodeTable | undefined {
   const { family, bits } = scheme;
   if (family === "nuq") return { bits, dimension: 1, values: nuqLevels(bits) };

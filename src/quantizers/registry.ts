@@ -4,7 +4,6 @@
  * @module
  */
 import { UnsupportedError } from "../errors.ts";
-import { e8Quantizer } from "./e8/index.ts";
 import { nuqQuantizer } from "./nuq.ts";
 import type { Quantizer } from "./quantizer.ts";
 import type { Family, Scheme } from "./scheme.ts";
@@ -18,7 +17,6 @@ const makers: Partial<Readonly<Record<Family, (scheme: Scheme) => Quantizer>>> =
   vq: vqQuantizer,
   tcq: (scheme) => tcqQuantizer(scheme),
   "tcq-s": (scheme) => tcqQuantizer(scheme),
-  e8: (scheme) => e8Quantizer(scheme),
 };
 
 /** The quantizer of a scheme. Throws an UnsupportedError for a float scheme, which has none. */

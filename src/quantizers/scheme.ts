@@ -1,11 +1,11 @@
 /**
- * The names of the palette: `nuq-3`, `vq-2.5`, `tcq-3.25`, `tcq-s-3`, `e8-2`, `uniform-4`, `bf16`.
+ * The names of the palette: `nuq-3`, `vq-2.5`, `tcq-3.25`, `tcq-s-3`, `uniform-4`, `bf16`.
  *
  * @module
  */
 import { UsageError } from "../errors.ts";
 
-export type Family = "uniform" | "nuq" | "vq" | "tcq" | "tcq-s" | "e8" | "float";
+export type Family = "uniform" | "nuq" | "vq" | "tcq" | "tcq-s" | "float";
 
 /** How a linear layer's weights are stored. */
 export interface Scheme {
@@ -30,7 +30,6 @@ const ranges: readonly Range[] = [
   { family: "vq", from: 1.5, to: 6, step: 0.5 },
   { family: "tcq", from: 1.5, to: 5, step: 0.25 },
   { family: "tcq-s", from: 1.5, to: 5, step: 0.25 },
-  { family: "e8", from: 2, to: 4, step: 1 },
 ];
 
 const floats: Readonly<Record<string, number>> = { f32: 32, f16: 16, bf16: 16 };

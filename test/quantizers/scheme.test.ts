@@ -9,7 +9,6 @@ describe("parseScheme", () => {
     ["vq-2.5", "vq", 2.5],
     ["tcq-3.25", "tcq", 3.25],
     ["tcq-s-1.5", "tcq-s", 1.5],
-    ["e8-2", "e8", 2],
     ["bf16", "float", 16],
   ])("%s", (name, family, bits) => {
     expect(parseScheme(name)).toEqual({ name, family, bits });
@@ -26,7 +25,7 @@ describe("parseScheme", () => {
     ["vq-2.25", /vq takes 1.5 to 6 in steps of 0.5 bits/],
     ["tcq-s-1.3", /tcq-s takes 1.5 to 5 in steps of 0.25 bits/],
     ["tcq", /"tcq" lacks its bits.*"tcq-1.5"/],
-    ["q4_k", /unknown scheme "q4_k".*uniform-B.*nuq-B.*vq-B.*tcq-B.*tcq-s-B.*e8-B.*f32; f16; bf16/],
+    ["q4_k", /unknown scheme "q4_k".*uniform-B.*nuq-B.*vq-B.*tcq-B.*tcq-s-B.*f32; f16; bf16/],
     ["", /unknown scheme/],
     ["toString", /unknown scheme/],
   ])("refuses %j", (name, message) => {

@@ -18,7 +18,7 @@ import { softcap } from "../../ops/softcap/wasm.as";
 import * as op from "./opcodes";
 import { barrier, waitWhile } from "./parallel.as";
 
-export { packFields, packLattice, packPlanes } from "../../ops/linear/fieldPack.as";
+export { packFields, packPlanes } from "../../ops/linear/fieldPack.as";
 export { narrowToHalf, packBytes, packNibbles } from "../../ops/linear/pack.as";
 
 /** Between tokens a worker spins this often before it sleeps; waking one costs about 40 microseconds. */

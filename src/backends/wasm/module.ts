@@ -10,7 +10,6 @@ export interface Kernels {
   packBytes(codes: number, to: number, rows: number, columns: number, padded: number): void;
   packFields(codes: number, to: number, rows: number, perRow: number, width: number, k: number): void;
   packPlanes(codes: number, to: number, rows: number, perRow: number, width: number): void;
-  packLattice(codes: number, to: number, rows: number, octs: number, second: number): void;
   narrowToHalf(from: number, to: number, count: number): void;
 }
 

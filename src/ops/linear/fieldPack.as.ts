@@ -21,24 +21,6 @@ export function packFields(codes: usize, to: usize, rows: i32, perRow: i32, widt
   }
 }
 
-/** Rows of lattice codes to tiles: for eight columns 16 rows' codes of the first stage, then of the second. */
-export function packLattice(codes: usize, to: usize, rows: i32, octs: i32, second: i32): void {
-  const codeBytes = 2 + second;
-  const bandBytes = <usize>((octs + 1) >> 1) * 32 * codeBytes;
-  for (let row = 0; row < rows; row++) {
-    let source = codes + <usize>row * octs * codeBytes;
-    let target = to + <usize>(row >> 4) * bandBytes;
-    const lane = <usize>(row & 15);
-    for (let i = 0; i < octs; i++) {
-      store<u16>(target + 2 * lane, load<u16>(source));
-      if (second == 1) store<u8>(target + lane, load<u8>(source, 2), 32);
-      else if (second == 2) store<u16>(target + 2 * lane, load<u16>(source, 2), 32);
-      source += codeBytes;
-      target += 16 * codeBytes;
-    }
-  }
-}
-
 /**
  * Rows of canonical codes to the tiles of products straight from codes: `width` 4, 16 rows x 8 codes as nibbles; 2 or
  * 3, 16 rows x 16 codes as two bits and the third bits apart. The target must be zero.

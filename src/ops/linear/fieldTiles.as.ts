@@ -21,21 +21,18 @@ const SPREAD: usize = 172;
 const FOLD: usize = 176;
 const UNIT: usize = 180;
 const OFFSET: usize = 184;
-const SECOND_TABLE: usize = 188;
-const EXCESS: usize = 192;
-export const NIBBLES: usize = 208;
-const ONE: usize = 224;
+export const NIBBLES: usize = 192;
+const ONE: usize = 208;
 
 const SWIZZLE_SUM = 0;
 const TRELLIS_TABLE = 1;
 const UNIFORM = 2;
 const WIDE_PAIRS = 3;
 const PAIRS = 4;
-const LATTICE = 5;
 /** 16 points or up to 8 levels, laid out for products straight from the codes; see fusedTiles.as.ts. */
-export const NIBBLE_PAIRS: i32 = 6;
-export const CRUMBS: i32 = 7;
-export const THREE_BITS: i32 = 8;
+export const NIBBLE_PAIRS: i32 = 5;
+export const CRUMBS: i32 = 6;
+export const THREE_BITS: i32 = 7;
 
 // @ts-ignore: decorator
 @inline
@@ -90,8 +87,7 @@ export function decodeTiles(part: usize, tile: usize, tiles: i32, to: usize, spa
   else if (decoder == WIDE_PAIRS) decodePairs(part, tile, tiles, to, spare, true);
   else {
     for (; tiles; tiles--) {
-      if (decoder == LATTICE) decodeLattice(part, tile, to);
-      else if (decoder == UNIFORM) decodeUniform(part, tile, to);
+      if (decoder == UNIFORM) decodeUniform(part, tile, to);
       else if (decoder == NIBBLE_PAIRS) decodeNibblePairs(part, tile, to);
       else if (decoder == CRUMBS) decodeCrumbs(part, tile, to);
       else decodeThreeBits(part, tile, to);
@@ -441,36 +437,4 @@ function decodeThreeBits(part: usize, tile: usize, to: usize): void {
     code = v128.or(v128.and(i16x8.shr_u(codes, 6), mask), v128.and(i16x8.shr_u(bits, 1), third));
     v128.store(to + v, swizzle(levels, code), 192);
   }
-}
-
-/**
- * Lattice codes lie by eight columns: 16 rows' E8P codes of 16 bits, then 16 rows' codes of the second stage. Eight
- * bytes at a time: value + 64 xor 127, plus one, is -value + 64; the tables' sums stay within a byte.
- */
-function decodeLattice(part: usize, tile: usize, to: usize): void {
-  const k = <usize>load<i32>(part, BITS);
-  const table = <usize>load<u32>(part, TABLE);
-  const second = <usize>load<u32>(part, SECOND_TABLE);
-  const excess = load<u64>(part, EXCESS);
-  for (let oct = 0; oct < 2; oct++) {
-    for (let row: usize = 0; row < 16; row++) {
-      let weights = e8p(table, tile + 2 * row);
-      if (k == 6) weights += load<u64>(second + (<usize>load<u8>(tile + 32 + row) << 3));
-      if (k == 8) weights += e8p(second, tile + 32 + 2 * row);
-      weights -= excess;
-      store<u32>(to + (row << 2), <u32>weights);
-      store<u32>(to + (row << 2), <u32>(weights >> 32), 64);
-    }
-    tile += 8 * k;
-    to += 128;
-  }
-}
-
-/** Tables of 256 x 8 bytes: absolute values, signs as 0 and 127, what is added. */
-// @ts-ignore: decorator
-@inline
-function e8p(table: usize, code: usize): u64 {
-  const absolute = load<u64>(table + (<usize>load<u8>(code) << 3));
-  const signs = table + (<usize>load<u8>(code, 1) << 3);
-  return (absolute ^ load<u64>(signs, 2048)) + load<u64>(signs, 4096);
 }

@@ -99,8 +99,7 @@ function fieldTiles(
   const data = device.allocate(bands * tiles * tileSide * fieldBits(scheme) + SLACK);
   const dimension = family === "vq" ? 2 : 1;
   withStaged(codes, device, (at) => {
-    if (family === "e8") device.kernels.packLattice(at, data.place, rows, Math.ceil(columns / 8), bits - 2);
-    else if (isFused(scheme))
+    if (isFused(scheme))
       device.kernels.packPlanes(at, data.place, rows, Math.ceil(columns / dimension), bits * dimension);
     else {
       const [perRow, width] = [Math.ceil(columns / dimension), bits * dimension];

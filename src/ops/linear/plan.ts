@@ -5,8 +5,6 @@
  */
 import type { WasmDevice } from "../../backends/wasm/backend.ts";
 import { codeTable } from "../../quantizers/codeTable.ts";
-import { latticeStages } from "../../quantizers/e8/index.ts";
-import { absoluteValues, rootPoints } from "../../quantizers/e8/lattice.ts";
 import type { Scheme } from "../../quantizers/scheme.ts";
 import { swizzleSum, tableCode } from "../../quantizers/tcq/code.ts";
 import { stepBits, tileLayout } from "../../quantizers/tcq/trellis.ts";
@@ -17,7 +15,7 @@ const partBytes = 256;
 const offsets = {
   ...{ first: 0, rest: 16, powers: 32, wrap: 64, keep: 80, mask: 96, factor: 112 },
   ...{ low: 128, high: 144, bits: 160, decoder: 164, table: 168, spread: 172, fold: 176, unit: 180 },
-  ...{ offset: 184, second: 188, excess: 192, nibbles: 208, one: 224 },
+  ...{ offset: 184, nibbles: 192, one: 208 },
 } as const;
 const decoders = {
   swizzleSum: 0,
@@ -25,10 +23,9 @@ const decoders = {
   uniform: 2,
   widePairs: 3,
   pairs: 4,
-  lattice: 5,
-  nibblePairs: 6,
-  crumbs: 7,
-  threeBits: 8,
+  nibblePairs: 5,
+  crumbs: 6,
+  threeBits: 7,
 } as const;
 
 /** Writes the constants of one rate. */
@@ -111,7 +108,6 @@ function parts(scheme: Scheme, device: WasmDevice): readonly [Part, Part] {
 function onePart(scheme: Scheme, device: WasmDevice): Part {
   const { family, bits } = scheme;
   if (isFused(scheme)) return family === "vq" ? nibblePairs(bits) : smallLevels(scheme);
-  if (family === "e8") return lattice(scheme, device);
   if (family === "uniform") return uniform(bits);
   return family === "vq" && bits in vqSteps ? bytePairs(bits, device) : widePairs(scheme, device);
 }
@@ -239,52 +235,4 @@ function widePairs(scheme: Scheme, device: WasmDevice): Part {
     .int("table", place)
     .words("mask", 2 ** (2 * scheme.bits) - 1)
     .float("unit", fineUnit);
-}
-
-function lattice(scheme: Scheme, device: WasmDevice): Part {
-  const stages = latticeStages(scheme);
-  const last = stages[stages.length - 1];
-  // Steps of the finest stage, of a quarter each; the others' steps are multiples of it.
-  const multiple = Math.round(stages[0].unit / last.unit);
-  const table = e8pTables(multiple, device);
-  const part = new Part()
-    .fields(2 * scheme.bits)
-    .int("decoder", decoders.lattice)
-    .int("table", table)
-    .float("unit", last.unit / 4);
-  let offset = 64 + multiple;
-  if (stages.length === 2) {
-    const roots = last.bytes === 1;
-    const place = roots
-      ? device.shared("roots", () => rootPoints().map((value) => value + 8)).place
-      : e8pTables(1, device);
-    part.int("second", place);
-    offset += roots ? 8 : 65;
-  }
-  // Sums must stay within 7 bits.
-  const excess = stages.length === 2 ? offset - 64 : 0;
-  for (let i = 0; i < 8; i++) part.bytes[offsets.excess + i] = excess;
-  return part.float("offset", offset - excess);
-}
-
-/** Absolute values + 64, signs, and what is added: see decodeLattice; points come out `multiple` times + 64 + multiple. */
-function e8pTables(multiple: number, device: WasmDevice): number {
-  return device.shared(`e8p ${multiple}`, () => {
-    const tables = new Uint8Array(3 * 2048);
-    const absolute = absoluteValues();
-    for (let row = 0; row < 256; row++) {
-      const sum = absolute.subarray(row * 8, row * 8 + 8).reduce((total, value) => total + value, 0);
-      const parity = [0, 1, 2, 3, 4, 5, 6].reduce((ones, i) => ones ^ ((row >> i) & 1), 0);
-      for (let i = 0; i < 8; i++) {
-        const at = row * 8 + i;
-        const value = 2 * multiple * absolute[at];
-        // Where the entries' sum is odd, the eighth sign is the other one.
-        tables[at] = 64 + (i === 7 && (sum >> 1) % 2 === 1 ? -value : value);
-        const negative = i < 7 ? (row >> i) & 1 : parity;
-        tables[2048 + at] = negative ? 127 : 0;
-        tables[4096 + at] = multiple + (row >> 7 ? -multiple : multiple) + negative;
-      }
-    }
-    return tables;
-  }).place;
 }
