@@ -2,12 +2,13 @@
 // first-level cache's worth of integers, once for all tokens. Integer sums are exact and groups are added in
 // order: the result never depends on the batch.
 
-import { madd } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
-import { addFused, isFused, isSplit, splitPairs } from "./fusedTiles.as";
-import { decodeTiles, isWide, offsetOf, PART, tileBytes, unitOf } from "./fieldTiles.as";
+import { decodeTiles } from "./fieldTiles.as";
 import { floatRows } from "./float.as";
-import { dot, GROUP, storeTile } from "./int8.as";
+import { addFused, splitPairs } from "./fusedTiles.as";
+import { isFused, isSplit, isWide, offsetOf, PART, tileBytes, unitOf } from "./plan.as";
+import { GROUP } from "./quantize.as";
+import { addFour, addTokens, storeTile, sumOf } from "./tileProducts.as";
 
 /** Columns of a tile. */
 const SIDE = 16;
@@ -70,30 +71,13 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
         decodeTiles(part, at, stop - tile, decoded, spare);
         at += tileBytes(part) * (stop - tile);
         tile = stop;
-        for (let token = 0; token < tokens; token += 2) {
-          const a = q + <usize>token * padded + first;
-          const group = <usize>(token * groups + g) << 2;
-          const scale = load<f32>(scales + group) * unitOf(part);
-          const at = f + (<usize>token << 6);
-          if (token + 1 == tokens) {
-            if (isWide(part)) addWide(decoded, a, count, scale, at);
-            else {
-              const sum = whole ? load<i32>(sums + group) : sumOf(a, count);
-              addBytes(decoded, a, count, <f32>sum * -offsetOf(part), scale, at);
-            }
-            break;
-          }
-          const nextGroup = group + (<usize>groups << 2);
-          const nextScale = load<f32>(scales + nextGroup) * unitOf(part);
-          const b = a + padded;
-          if (isWide(part)) addWide2(decoded, a, b, count, scale, nextScale, at);
-          else {
-            const sum = whole ? load<i32>(sums + group) : sumOf(a, count);
-            const nextSum = whole ? load<i32>(sums + nextGroup) : sumOf(b, count);
-            addBytes2(
-              decoded, a, b, count, <f32>sum * -offsetOf(part), <f32>nextSum * -offsetOf(part), scale, nextScale, at,
-            );
-          }
+        const group = <usize>g << 2;
+        if (isWide(part)) addWideTokens(decoded, q + first, padded, count, scales + group, groups, tokens, unitOf(part), f);
+        else {
+          addTokens(
+            decoded, q + first, padded, count, scales + group, sums + group, groups, tokens, whole, unitOf(part),
+            offsetOf(part), f,
+          );
         }
       }
     }
@@ -101,81 +85,23 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
   }
 }
 
-function sumOf(a: usize, count: i32): i32 {
-  let sum = 0;
-  for (let i = 0; i < count; i++) sum += load<i8>(a + i);
-  return sum;
-}
-
-// @ts-ignore: decorator
-@inline
-function addScaled(f: usize, sums: v128, start: v128, scale: v128): void {
-  v128.store(f, madd(f32x4.add(f32x4.convert_i32x4_s(sums), start), scale, v128.load(f)));
-}
-
-/** f [16] += scale * (start + weights . a), weights of 7 bits. */
-function addBytes(w: usize, a: usize, count: i32, start: f32, scale: f32, f: usize): void {
-  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
-  // Two sets of sums halve the chain of dependent products.
-  for (let i = 0; i < count; i += 8) {
-    const left = v128.load32_splat(a);
-    const right = v128.load32_splat(a, 4);
-    p0 = dot(left, v128.load(w), p0);
-    p1 = dot(left, v128.load(w, 16), p1);
-    p2 = dot(left, v128.load(w, 32), p2);
-    p3 = dot(left, v128.load(w, 48), p3);
-    q0 = dot(right, v128.load(w, 64), q0);
-    q1 = dot(right, v128.load(w, 80), q1);
-    q2 = dot(right, v128.load(w, 96), q2);
-    q3 = dot(right, v128.load(w, 112), q3);
-    a += 8;
-    w += 128;
-  }
-  const s = f32x4.splat(scale);
-  const from = f32x4.splat(start);
-  addScaled(f, i32x4.add(p0, q0), from, s);
-  addScaled(f + 16, i32x4.add(p1, q1), from, s);
-  addScaled(f + 32, i32x4.add(p2, q2), from, s);
-  addScaled(f + 48, i32x4.add(p3, q3), from, s);
-}
-
-/** Two tokens; the second's sums follow the first's. */
-function addBytes2(
-  w: usize, a: usize, b: usize, count: i32, startA: f32, startB: f32, scaleA: f32, scaleB: f32, f: usize,
+/** As addTokens for weights of 16 bits, which need no offset. */
+function addWideTokens(
+  weights: usize, a: usize, padded: i32, count: i32, scales: usize, groups: i32, tokens: i32, unit: f32, f: usize,
 ): void {
-  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
-  for (let i = 0; i < count; i += 4) {
-    const va = v128.load32_splat(a);
-    const vb = v128.load32_splat(b);
-    let v = v128.load(w);
-    p0 = dot(va, v, p0);
-    q0 = dot(vb, v, q0);
-    v = v128.load(w, 16);
-    p1 = dot(va, v, p1);
-    q1 = dot(vb, v, q1);
-    v = v128.load(w, 32);
-    p2 = dot(va, v, p2);
-    q2 = dot(vb, v, q2);
-    v = v128.load(w, 48);
-    p3 = dot(va, v, p3);
-    q3 = dot(vb, v, q3);
-    a += 4;
-    b += 4;
-    w += 64;
+  const next = <usize>groups << 2;
+  for (let token = 0; token < tokens; token += 2) {
+    const scale = load<f32>(scales) * unit;
+    if (token + 1 == tokens) {
+      addWide(weights, a, count, scale, f);
+      return;
+    }
+    const b = a + padded;
+    addWide2(weights, a, b, count, scale, load<f32>(scales + next) * unit, f);
+    a = b + padded;
+    scales += 2 * next;
+    f += 128;
   }
-  addFour(f, p0, p1, p2, p3, startA, scaleA);
-  addFour(f + 64, q0, q1, q2, q3, startB, scaleB);
-}
-
-// @ts-ignore: decorator
-@inline
-export function addFour(f: usize, i0: v128, i1: v128, i2: v128, i3: v128, start: f32, scale: f32): void {
-  const s = f32x4.splat(scale);
-  const from = f32x4.splat(start);
-  addScaled(f, i0, from, s);
-  addScaled(f + 16, i1, from, s);
-  addScaled(f + 32, i2, from, s);
-  addScaled(f + 48, i3, from, s);
 }
 
 /** Two activations as 16 bits, four times. */

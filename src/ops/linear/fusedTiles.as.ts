@@ -1,20 +1,8 @@
 // Products of one token straight from the codes, for the schemes whose decoding is one byte shuffle.
 
-import { CRUMBS, decoderOf, HIGH, LOW, MASK, NIBBLE_PAIRS, NIBBLES, swizzle, THREE_BITS } from "./fieldTiles.as";
-import { dot } from "./int8.as";
-import { addFour } from "./fieldProducts.as";
-
-// @ts-ignore: decorator
-@inline
-export function isSplit(part: usize): bool {
-  return decoderOf(part) == NIBBLE_PAIRS;
-}
-
-// @ts-ignore: decorator
-@inline
-export function isFused(part: usize): bool {
-  return decoderOf(part) >= NIBBLE_PAIRS;
-}
+import { CRUMBS, decoderOf, HIGH, LOW, MASK, NIBBLE_PAIRS, NIBBLES } from "./plan.as";
+import { dot, swizzle } from "./simd.as";
+import { addFour } from "./tileProducts.as";
 
 /** f [16] += scale * (start + weights . a) over `tiles` tiles. */
 export function addFused(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {

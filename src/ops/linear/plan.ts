@@ -10,7 +10,7 @@ import { swizzleSum, tableCode } from "../../quantizers/tcq/code.ts";
 import { stepBits, tileLayout } from "../../quantizers/tcq/trellis.ts";
 import { vqCodebook, vqSteps } from "../../quantizers/vq.ts";
 
-/** As in fieldTiles.as.ts. */
+/** As in plan.as.ts. */
 const partBytes = 256;
 const offsets = {
   ...{ first: 0, rest: 16, powers: 32, wrap: 64, keep: 80, mask: 96, factor: 112 },

@@ -1,6 +1,8 @@
 import { maxLanes, sumLanes } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
-import { GROUP } from "./int8.as";
+
+/** Activations that share a scale. */
+export const GROUP = 128;
 
 /**
  * 1.5 * 2^23, four times, and its bits: adding it rounds a small float to an integer, ties to even, in the low

@@ -6,12 +6,12 @@ import { type PackedLinear, type Packing, packings } from "./packed.ts";
 
 type Address = number | Deferred;
 
-/** Activations that share a scale; int8.as.ts counts on it. */
+/** Activations that share a scale; quantize.as.ts counts on it. */
 const GROUP = 128;
 /** Rows that the decoding kernels hold as floats at a time. */
 const DECODED_ROWS = 12;
-/** A decoded group of a tile, and spare sums; see int8.as.ts. */
-const TILE_BYTES = 16 * GROUP + 64;
+/** A decoded group of a tile; see nibbleInt8.as.ts. */
+const TILE_BYTES = 16 * GROUP;
 /** The same of tiles of fields, beside a token's activations; see fieldProducts.as.ts. */
 const FIELD_GROUP_BYTES = 32 * GROUP + 2048;
 export const FIELD_TILE_BYTES = 2560;
