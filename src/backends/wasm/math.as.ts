@@ -100,7 +100,10 @@ export function tanh4(x: v128): v128 {
   return v128.bitselect(near, far, f32x4.lt(square, f32x4.splat(0.04)));
 }
 
-/** Four halfs (16 bits each, widened to 32) at `p` to floats, subnormals included. */
+/**
+ * Four halfs (16 bits each, widened to 32) at `p` to floats, subnormals included. Weights are finite: infinity, which
+ * floats of 65520 and more were rounded to at load, reads as 65536.
+ */
 // @ts-ignore: decorator
 @inline
 export function half4(p: usize): v128 {

@@ -1,7 +1,7 @@
 import { share } from "../../backends/wasm/parallel.as";
 import { readFields } from "../linear/fieldProducts.as";
 import { widen } from "../linear/float.as";
-import { FIELD_TILES, FLOAT, HALF, NIBBLE_TILES, readBytes, readNibbles } from "../linear/tiles.as";
+import { BYTE_OFFSET, FIELD_TILES, FLOAT, HALF, NIBBLE_TILES, readBytes, readNibbles } from "../linear/tiles.as";
 
 /** args: table, packing, ids, out, tokens, columns, scale, rowScales, codebook, padded, lowTiles, scratch, scratch bytes per thread */
 export function embed(args: usize, t: i32, n: i32): void {
@@ -29,7 +29,7 @@ export function embed(args: usize, t: i32, n: i32): void {
       const lane = (<usize>(id & 15)) << 2;
       if (packing == NIBBLE_TILES)
         readNibbles(table + <usize>(id >> 4) * padded * 8 + lane, target, columns, factor, codebook);
-      else readBytes(table + <usize>(id >> 4) * padded * 16 + lane, target, columns, factor);
+      else readBytes(table + <usize>(id >> 4) * padded * 16 + lane, target, columns, factor, BYTE_OFFSET);
     }
     if (scale != 1)
       for (let i = 0; i < columns; i++) {

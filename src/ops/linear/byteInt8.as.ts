@@ -4,7 +4,7 @@ import { madd } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
 import { GROUP } from "./quantize.as";
 import { dot } from "./simd.as";
-import { NIBBLE_MASK } from "./tiles.as";
+import { BYTE_OFFSET, NIBBLE_MASK } from "./tiles.as";
 import { storeSums } from "./tileProducts.as";
 
 /** args: q, scales, sums, weights, rowScales, 0, out, tokens, rows, columns, padded */
@@ -113,7 +113,7 @@ function byteTile(w: usize, a: usize, scales: usize, sums: usize, columns: i32, 
     }
     const s = v128.load32_splat(scales);
     // Exact: the sums stay below 2^23.
-    const offset = f32x4.splat(<f32>load<i32>(sums) * -127.5);
+    const offset = f32x4.splat(<f32>load<i32>(sums) * -BYTE_OFFSET);
     f0 = madd(f32x4.add(joinNibbles(i0, h0), offset), s, f0);
     f1 = madd(f32x4.add(joinNibbles(i1, h1), offset), s, f1);
     f2 = madd(f32x4.add(joinNibbles(i2, h2), offset), s, f2);

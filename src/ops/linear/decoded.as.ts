@@ -2,7 +2,7 @@
 
 import { share } from "../../backends/wasm/parallel.as";
 import { floatRows } from "./float.as";
-import { NIBBLE_TILES, readBytes, readNibbles } from "./tiles.as";
+import { BYTE_OFFSET, NIBBLE_TILES, readBytes, readNibbles } from "./tiles.as";
 
 /** Rows decoded at a time; with 576 columns they fill most of a first-level cache. */
 const ROWS = 12;
@@ -29,7 +29,7 @@ export function linearTilesFloat(args: usize, t: i32, n: i32): void {
       const lane = (<usize>(k & 15)) << 2;
       if (packing == NIBBLE_TILES)
         readNibbles(tiles + <usize>(k >> 4) * padded * 8 + lane, target, columns, scale, codebook);
-      else readBytes(tiles + <usize>(k >> 4) * padded * 16 + lane, target, columns, scale);
+      else readBytes(tiles + <usize>(k >> 4) * padded * 16 + lane, target, columns, scale, BYTE_OFFSET);
     }
     floatRows(x, scratch, out + ((<usize>row) << 2), tokens, count, columns, (<usize>rows) << 2);
   }

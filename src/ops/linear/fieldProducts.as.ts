@@ -8,6 +8,7 @@ import { floatRows } from "./float.as";
 import { addFused, splitPairs } from "./fusedTiles.as";
 import { isFused, isSplit, isWide, offsetOf, PART, tileBytes, unitOf } from "./plan.as";
 import { GROUP } from "./quantize.as";
+import { readBytes } from "./tiles.as";
 import { addFour, addTokens, storeTile, sumOf } from "./tileProducts.as";
 
 /** Columns of a tile. */
@@ -195,21 +196,9 @@ export function readFields(
       const from = decoded + (<usize>((row & 15) + k) << 2);
       const to = out + (<usize>(k * columns + first) << 2);
       if (isWide(part)) wideToFloats(from, to, min(SIDE, columns - first), scale);
-      else bytesToFloats(from, to, min(SIDE, columns - first), scale, offsetOf(part));
+      else readBytes(from, to, min(SIDE, columns - first), scale, offsetOf(part));
     }
   }
-}
-
-function bytesToFloats(from: usize, to: usize, count: i32, scale: f32, offset: f32): void {
-  const s = f32x4.splat(scale);
-  const zero = f32x4.splat(offset);
-  let i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const four = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(from)));
-    v128.store(to + (<usize>i << 2), f32x4.mul(f32x4.sub(f32x4.convert_i32x4_s(four), zero), s));
-    from += 64;
-  }
-  for (; i < count; i++) store<f32>(to + (<usize>i << 2), (<f32>load<u8>(from + (i & 3)) - offset) * scale);
 }
 
 function wideToFloats(from: usize, to: usize, count: i32, scale: f32): void {
