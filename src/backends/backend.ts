@@ -62,5 +62,7 @@ export interface Backend {
   /** Checks and lowers operations once; the slots they name must outlive the program. */
   record(operations: readonly Operation[]): Program;
   run(program: Program): Promise<void>;
+  /** Bytes per second that this backend reads from its memory: the bound of decoding. Absent where it means nothing. */
+  readBandwidth?(): number;
   dispose(): void;
 }

@@ -19,6 +19,12 @@ interface Measurement {
   readonly bytesPerSecond: number;
 }
 
+/** What the machine can read at most: the bound of decoding. */
+interface Bandwidth {
+  readonly threads: number;
+  readonly bytesPerSecond: number;
+}
+
 /** The median of this many runs counts, after one that warms up. */
 const RUNS = 3;
 
@@ -29,6 +35,7 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
   const line = progressLine("measuring");
   const signal = interruptible();
   const results: Measurement[] = [];
+  const bandwidths: Bandwidth[] = [];
   const runs = counts.length * (RUNS + 1);
   for (const threads of counts) {
     const model = await loadModel(name, { ...flags, threads });
@@ -40,12 +47,14 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
         line.update((results.length / 2) * (RUNS + 1) + run + 1, runs, `${threads} threads`);
       }
       results.push(...summarize(model, threads, promptTokens, decodeTokens, times.slice(1)));
+      const bytesPerSecond = model.backend.readBandwidth?.();
+      if (bytesPerSecond !== undefined) bandwidths.push({ threads, bytesPerSecond });
     } finally {
       line.clear();
       model.dispose();
     }
   }
-  if (json) return await printJson({ results });
+  if (json) return await printJson({ results, readBandwidth: bandwidths });
   const rows = results.map(({ phase, threads, tokens, tokensPerSecond, bytesPerSecond }) => [
     phase,
     String(threads),
@@ -55,6 +64,11 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
   ]);
   const header = ["phase", "threads", "tokens", "tokens/s", "GB/s of weights"];
   await print(table(header, rows, header.slice(1)));
+  for (const { threads, bytesPerSecond } of bandwidths) {
+    await print(
+      `${threads} thread${threads > 1 ? "s" : ""} read ${significant(bytesPerSecond / 1e9)} GB/s from memory\n`,
+    );
+  }
 }
 
 function checkLength(model: Model, tokens: number): void {

@@ -5,19 +5,20 @@
  * @module
  */
 import { HalftoneError, UnsupportedError } from "../../errors.ts";
-import { Arena } from "../arena.ts";
 import type { Backend, LinearWeights, Program } from "../backend.ts";
 import type { LinearHandle, Operation, OperationName } from "../operation.ts";
 import type { Slot } from "../slot.ts";
+import { WasmDevice } from "./device.ts";
 import { encodeProgram, type Instruction } from "./instruction.ts";
 import { compileKernels, type Kernels, type SimdLevel } from "./module.ts";
 import * as control from "./opcodes.ts";
 import { Scratch } from "./scratch.ts";
 import type { SpawnWorker } from "./workers.ts";
 
-const PAGE = 65536;
 /** Most pages of the memory: 4 GB, or what a small device gives as address space. */
 const MAX_PAGES = [65536, 32768, 16384, 8192];
+
+export type { WasmDevice } from "./device.ts";
 
 /** What a lowering may use: memory of the device, and scratch of the program being recorded. */
 export interface LoweringContext {
@@ -46,67 +47,6 @@ export interface WasmOptions {
   readonly spawn?: SpawnWorker;
   /** Forces a build of the kernels, for tests and comparisons. */
   readonly simd?: SimdLevel;
-}
-
-/** Memory and kernels, without knowledge of operations. */
-export class WasmDevice {
-  readonly kernels: Kernels;
-  readonly memory: WebAssembly.Memory;
-  readonly threads: number;
-  readonly simd: SimdLevel;
-  readonly #arena: Arena;
-  /** Things uploaded once and shared, such as the signs of a rotation. */
-  readonly #shared = new Map<string, Slot>();
-
-  constructor(kernels: Kernels, memory: WebAssembly.Memory, threads: number, simd: SimdLevel) {
-    this.kernels = kernels;
-    this.memory = memory;
-    this.threads = threads;
-    this.simd = simd;
-    this.#arena = new Arena(kernels.heapBase(), (end) => {
-      const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
-      if (missing <= 0) return true;
-      return tryGrow(memory, Math.max(missing, 256)) || tryGrow(memory, missing);
-    });
-  }
-
-  get bytesAllocated(): number {
-    return this.#arena.bytesAllocated;
-  }
-
-  /** Zero-filled. */
-  allocate(byteLength: number): Slot {
-    const place = this.#arena.allocate(byteLength);
-    const slot = { place, byteLength };
-    this.bytes(slot).fill(0);
-    return slot;
-  }
-
-  /** Not zero-filled: pages never written stay out of the resident set. */
-  reserve(byteLength: number): Slot {
-    return { place: this.#arena.allocate(byteLength), byteLength };
-  }
-
-  free(slot: Slot): void {
-    this.#arena.free(slot.place);
-  }
-
-  bytes(slot: Slot): Uint8Array<ArrayBufferLike> {
-    return new Uint8Array(this.memory.buffer, slot.place, slot.byteLength);
-  }
-
-  store(data: ArrayBufferView): Slot {
-    const slot = this.reserve(data.byteLength);
-    this.bytes(slot).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-    return slot;
-  }
-
-  /** Uploads `make()` once under a name. */
-  shared(name: string, make: () => ArrayBufferView): Slot {
-    const slot = this.#shared.get(name) ?? this.store(make());
-    this.#shared.set(name, slot);
-    return slot;
-  }
 }
 
 export class WasmBackend implements Backend {
@@ -217,6 +157,28 @@ export class WasmBackend implements Backend {
     };
   }
 
+  /** Bytes per second that all threads together read from memory, median of a few passes over `byteLength` bytes. */
+  readBandwidth(byteLength = 256 << 20): number {
+    const memory = this.device.reserve(byteLength);
+    const result = this.device.reserve(16 * this.threads);
+    this.device.bytes(memory).fill(1);
+    const args = [memory.place, byteLength, result.place];
+    const program = this.recordInstructions(
+      [{ code: control.READ_STREAM, args }],
+      new Scratch(this.threads),
+      1,
+    );
+    const seconds = Array.from({ length: 7 }, () => {
+      const started = performance.now();
+      this.runNow(program);
+      return (performance.now() - started) / 1000;
+    });
+    program.free();
+    this.free(result);
+    this.free(memory);
+    return byteLength / seconds.sort((a, b) => a - b)[3];
+  }
+
   async run(program: Program): Promise<void> {
     this.runNow(program);
   }
@@ -285,13 +247,4 @@ function sharedMemory(): WebAssembly.Memory {
     "this engine gives no shared WebAssembly memory; raise its address-space limit or use a current browser",
     { cause },
   );
-}
-
-function tryGrow(memory: WebAssembly.Memory, pages: number): boolean {
-  try {
-    memory.grow(pages);
-    return true;
-  } catch {
-    return false;
-  }
 }
