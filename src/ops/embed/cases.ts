@@ -35,7 +35,7 @@ export const cases: readonly OperationCase[] = schemes.flatMap((scheme) =>
             ids: { data: ids, perToken: 1 },
             out: { data: new Float32Array(tokens * columns), perToken: columns },
           },
-          weights: { table: randomWeights(scheme, vocabulary, columns, 41, rotated) },
+          weights: { table: randomWeights(scheme, vocabulary, columns, 41, rotated ? 41 : undefined) },
         };
       },
       operation: ({ ids, out }, { table }, rows) => ({ op: "embed", table, ids, out, rows, scale }),

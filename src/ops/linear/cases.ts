@@ -40,13 +40,13 @@ const shapes: readonly Shape[] = [
   { tokens: 2, columns: 18944, rows: [5], rotated: true },
 ];
 
-/** Random weights [rows, columns] of any scheme: codes and scales drawn, not fitted. */
+/** Random weights [rows, columns] of any scheme: codes and scales drawn, not fitted. Float ones are never rotated. */
 export function randomWeights(
   scheme: string,
   rows: number,
   columns: number,
   seed: number,
-  rotated = false,
+  rotationSeed?: number,
 ): LinearWeights {
   if (scheme === "f32" || scheme === "f16") {
     const drawn = gaussian(rows * columns, seed);
@@ -63,7 +63,7 @@ export function randomWeights(
     columns,
     codes: Uint8Array.from(integers(byteLength, 256, seed)),
     scales: gaussian(rows, seed + 1).map((value) => 0.01 + Math.abs(value)),
-    rotation: rotated ? rotationFor(columns, seed) : undefined,
+    rotation: rotationSeed === undefined ? undefined : rotationFor(columns, rotationSeed),
   };
 }
 
@@ -77,33 +77,37 @@ export function linearCases(scheme: string, activations: ActivationPrecision): O
       name,
       shape,
       shape.rows.map(() => scheme),
+      shape.rows.map(() => (rotated ? 30 : undefined)),
       activations,
     );
   });
 }
 
-/** Weights of several schemes that share an input: one rotated group, one that is not. */
+/** Weights of several schemes that share an input, with one rotation, none, or several. */
 export function mixedCases(activations: ActivationPrecision): OperationCase[] {
   const groups = [
-    { mixed: ["nuq-4", "nuq-6", "uniform-8", "nuq-2"], rotated: true },
-    { mixed: ["f32", "nuq-3", "f16", "uniform-5"], rotated: false },
+    { mixed: ["nuq-4", "nuq-6", "uniform-8", "nuq-2"], rotations: [30, 30, 30, 30] },
+    { mixed: ["f32", "nuq-3", "f16", "uniform-5"], rotations: [] },
+    { mixed: ["nuq-4", "uniform-8", "nuq-3", "nuq-4"], rotations: [30, 31, undefined, 30] },
+    { mixed: ["uniform-8", "f32", "nuq-5", "nuq-4"], rotations: [undefined, undefined, 31, 30] },
   ];
-  return groups.flatMap(({ mixed, rotated }) =>
-    [1, 5].map((tokens) =>
-      linearCase(
-        `${mixed.join(" + ")}, ${activations} activations, ${tokens} tokens`,
-        { tokens, columns: 576, rows: [100, 31, 48, 64], bias: true, rotated },
-        mixed,
-        activations,
-      ),
-    ),
+  return groups.flatMap(({ mixed, rotations }) =>
+    [1, 5].map((tokens) => {
+      const schemesOfWeights = mixed.map((scheme, i) =>
+        rotations[i] ? `${scheme} rotated ${rotations[i]}` : scheme,
+      );
+      const name = `${schemesOfWeights.join(" + ")}, ${activations} activations, ${tokens} tokens`;
+      const shape = { tokens, columns: 576, rows: [100, 31, 48, 64], bias: true };
+      return linearCase(name, shape, mixed, rotations, activations);
+    }),
   );
 }
 
 function linearCase(
   name: string,
-  { tokens, columns, rows: sizes, bias, rotated }: Shape,
+  { tokens, columns, rows: sizes, bias }: Shape,
   schemesOfWeights: readonly string[],
+  rotations: readonly (number | undefined)[],
   activations: ActivationPrecision,
 ): OperationCase {
   const outputs = sizes.map((_, i) => `out${i}`);
@@ -121,8 +125,10 @@ function linearCase(
         ),
       },
       weights: Object.fromEntries(
-        // One seed for all: weights that share an input share its rotation.
-        sizes.map((size, i) => [`w${i}`, randomWeights(schemesOfWeights[i], size, columns, 30, rotated)]),
+        sizes.map((size, i) => [
+          `w${i}`,
+          randomWeights(schemesOfWeights[i], size, columns, 30, rotations[i]),
+        ]),
       ),
     }),
     operation: (slots, weights, rows) => ({

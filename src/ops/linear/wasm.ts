@@ -30,37 +30,37 @@ interface QuantizedInput {
   readonly sums: Address;
 }
 
+/** The input as the weights of one rotation want it. */
+interface PreparedInput {
+  readonly x: Address;
+  /** Where some of the weights are multiplied as integers. */
+  readonly integers?: QuantizedInput;
+  readonly steps: readonly Instruction[];
+}
+
 /** Rotates and quantizes the input once for all weights that want it so, then multiplies. */
 export const lowerLinear: Lowerings["linear"] = (op, context) => {
   const weights = op.weights as readonly PackedLinear[];
   const { rows } = op;
   const integer = (weight: PackedLinear) => op.activations === "int8" && weight.packing in integerCodes;
-  const rotation = weights.find((weight) => weight.rotation)?.rotation;
-  const before: Instruction[] = [];
-
-  let rotated: Address = op.input.place;
-  if (rotation) {
-    rotated = context.scratch.shared("rotated", rows * rotation.size * 4);
-    before.push(rotate(op.input.place, rotated, rows, rotation, false, context));
-  }
-  const firstInteger = weights.find(integer);
-  const input = firstInteger && quantizedInput(firstInteger, rows, context);
-  if (input) {
-    const source = firstInteger.rotation ? rotated : op.input.place;
-    const { columns, padded } = firstInteger;
-    before.push({
-      code: code.QUANTIZE,
-      args: [source, rows, columns, padded, input.q, input.scales, input.sums],
-      tokenRows: rows,
-    });
+  const inputs = new Map<string, PreparedInput>();
+  for (const { rotation } of weights) {
+    const key = rotationKey(rotation);
+    if (inputs.has(key)) continue;
+    const readers = weights.filter((weight) => rotationKey(weight.rotation) === key);
+    inputs.set(
+      key,
+      prepareInput(op.input.place, rows, rotation, readers.find(integer), inputs.size, context),
+    );
   }
   const products = weights.map((weight, i): Instruction => {
+    const { x, integers } = inputs.get(rotationKey(weight.rotation))!;
     const out = op.outputs[i].place;
-    if (integer(weight)) return integerProduct(weight, input!, out, rows, context);
-    return {
-      ...floatProduct(weight, weight.rotation ? rotated : op.input.place, out, rows, context),
-      independent: true,
-    };
+    const product = integer(weight)
+      ? integerProduct(weight, integers!, out, rows, context)
+      : floatProduct(weight, x, out, rows, context);
+    // Only the last product of the group has to be waited for.
+    return { ...product, independent: i < weights.length - 1 };
   });
   const biases = op.biases.flatMap((bias, i): Instruction[] =>
     bias
@@ -73,10 +73,47 @@ export const lowerLinear: Lowerings["linear"] = (op, context) => {
         ]
       : [],
   );
-  // Only the last product of the group has to be waited for.
-  const joined = products.map((product, i) => ({ ...product, independent: i < products.length - 1 }));
-  return [...before, ...joined, ...biases];
+  return [...[...inputs.values()].flatMap(({ steps }) => steps), ...products, ...biases];
 };
+
+/** Rotations of one size and seed are the same. */
+function rotationKey(rotation: Rotation | undefined): string {
+  return rotation ? `rotation ${rotation.size} ${rotation.seed}` : "";
+}
+
+/**
+ * Every prepared input has scratch memory of its own, by its `index`, so that all are prepared before the first
+ * product and the products wait for nothing between them.
+ *
+ * @param integerWeight one of the weights that read the input as integers, if any does
+ */
+function prepareInput(
+  input: Address,
+  rows: number,
+  rotation: Rotation | undefined,
+  integerWeight: PackedLinear | undefined,
+  index: number,
+  context: LoweringContext,
+): PreparedInput {
+  const { scratch } = context;
+  const steps: Instruction[] = [];
+  let x = input;
+  if (rotation) {
+    x = scratch.shared(`rotated ${index}`, rows * rotation.size * 4);
+    steps.push(rotate(input, x, rows, rotation, false, context));
+  }
+  if (!integerWeight) return { x, steps };
+  const { columns, padded } = integerWeight;
+  const groups = rows * Math.ceil(columns / GROUP) * 4;
+  const integers = {
+    q: scratch.shared(`activations ${index}`, rows * padded),
+    scales: scratch.shared(`activation scales ${index}`, groups),
+    sums: scratch.shared(`activation sums ${index}`, groups),
+  };
+  const { q, scales, sums } = integers;
+  steps.push({ code: code.QUANTIZE, args: [x, rows, columns, padded, q, scales, sums], tokenRows: rows });
+  return { x, integers, steps };
+}
 
 /** x [rows, size] rotated to out; both may be the same place. */
 export function rotate(
@@ -114,8 +151,8 @@ function uploadRotation(
   inverse: boolean,
   device: WasmDevice,
 ): { signs: number; list: number } {
-  const { size, seed, scale, signs, bases } = rotation;
-  const key = `rotation ${size} ${seed}`;
+  const { size, scale, signs, bases } = rotation;
+  const key = rotationKey(rotation);
   const scaled = device.shared(`${key} signs`, () => Float32Array.from(signs, (sign) => sign * scale));
   const innermostFirst = bases.toReversed();
   const list = device.shared(`${key} bases ${inverse}`, () =>
@@ -130,19 +167,6 @@ function uploadRotation(
     ),
   );
   return { signs: scaled.place, list: list.place };
-}
-
-function quantizedInput(
-  { columns, padded }: PackedLinear,
-  rows: number,
-  { scratch }: LoweringContext,
-): QuantizedInput {
-  const groups = rows * Math.ceil(columns / GROUP) * 4;
-  return {
-    q: scratch.shared("activations", rows * padded),
-    scales: scratch.shared("activation scales", groups),
-    sums: scratch.shared("activation sums", groups),
-  };
 }
 
 function integerProduct(
