@@ -46,7 +46,7 @@ export interface RmsNorm {
   readonly epsilon: number;
 }
 
-/** outputs[i] = input . weights[i]^T (+ biases[i]); all weights share the input, and each rotates it as its own rotation says. */
+/** outputs[i] = input . weights[i]^T (+ biases[i]); weights share the input, rotated for each as its rotation says. */
 export interface Linear {
   readonly op: "linear";
   readonly input: Slot;

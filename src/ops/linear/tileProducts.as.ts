@@ -1,4 +1,4 @@
-// Sums over tiles of 16 rows, four columns after another as 16 rows x 4 bytes, with int8 activations. Integer sums within
+// Sums over tiles of 16 rows, four columns after another as 16 rows x 4 bytes, with int8 activations. Integer sums in
 // a group of activations are exact; groups are added in order: the result never depends on the batch.
 
 import { madd } from "../../backends/wasm/math.as";
