@@ -19,8 +19,11 @@ export interface LinearHandle {
   readonly byteLength: number;
 }
 
-/** How precisely activations are read by products with quantized weights. */
-export type ActivationPrecision = "float" | "int8";
+/**
+ * How precisely activations are read by products with quantized weights: as they are, or after the rotation rounded to
+ * 8 or 4 bits per token and group of 128. Float weights take them as they are.
+ */
+export type ActivationPrecision = "float" | "int8" | "int4";
 
 /** out[t] = table[ids[t]] * scale */
 export interface Embed {

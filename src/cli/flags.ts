@@ -17,7 +17,7 @@ const output = (help: string) => text({ value: "PATH", short: "o", environment: 
 const engineFlags = {
   threads: number(threads, { help: "threads that compute", standard: "all cores" }),
   backend: choice(["wasm", "reference"], "wasm", { help: "what computes; reference is slow and plain" }),
-  activations: choice(["int8", "float"], "int8", { help: "how quantized layers read their input" }),
+  activations: choice(["int8", "float", "int4"], "int8", { help: "how quantized layers read their input" }),
 };
 
 const context = number(

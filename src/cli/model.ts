@@ -1,3 +1,4 @@
+import type { ActivationPrecision } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { HubOptions } from "../checkpoint/hub/node.ts";
 import type { GenerateOptions } from "../engine/generation.ts";
@@ -32,7 +33,7 @@ export async function withHubProgress<T>(
 export interface LoadFlags {
   readonly threads: number | undefined;
   readonly backend: "wasm" | "reference";
-  readonly activations: "int8" | "float";
+  readonly activations: ActivationPrecision;
   readonly context?: number;
   readonly chunk?: number;
 }

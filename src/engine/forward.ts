@@ -1,4 +1,4 @@
-import type { ActivationPrecision, Operation } from "../backends/operation.ts";
+import type { Operation } from "../backends/operation.ts";
 import { type Slot, slotPart } from "../backends/slot.ts";
 import type {
   AttentionSpec,
@@ -10,6 +10,7 @@ import type {
 } from "../models/decoder.ts";
 import type { StepBuffers } from "./buffers.ts";
 import type { KeyValueCache } from "./kvCache.ts";
+import type { Reading } from "./reading.ts";
 import type { LoadedWeights } from "./weights.ts";
 
 /** Whose logits a step computes: every token's, the last one's, nobody's, or those of the last so many. */
@@ -26,18 +27,18 @@ export interface ForwardPlan {
   readonly weights: LoadedWeights;
   readonly cache: KeyValueCache;
   readonly buffers: StepBuffers;
-  readonly activations: ActivationPrecision;
 }
 
-/** The operations of one step over `rows` tokens; logits go to `logits`. */
+/** The operations of one step over `rows` tokens in a reading of the model; logits go to `logits`. */
 export function forward(
   plan: ForwardPlan,
+  reading: Reading,
   rows: number,
   wanted: LogitsWanted,
   logits: Slot | undefined,
 ): Operation[] {
   const { spec, weights, buffers } = plan;
-  const step = new StepBuilder(plan, rows);
+  const step = new StepBuilder(plan, reading, rows);
   step.emit({
     op: "embed",
     table: weights.embedding,
@@ -57,12 +58,14 @@ export function forward(
 class StepBuilder {
   readonly operations: Operation[] = [];
   readonly #plan: ForwardPlan;
+  readonly #reading: Reading;
   readonly #rows: number;
   /** A sublayer's output that the residual stream still lacks; the next norm adds it on its way. */
   #pending: Slot | undefined;
 
-  constructor(plan: ForwardPlan, rows: number) {
+  constructor(plan: ForwardPlan, reading: Reading, rows: number) {
     this.#plan = plan;
+    this.#reading = reading;
     this.#rows = rows;
   }
 
@@ -79,7 +82,7 @@ class StepBuilder {
   }
 
   head(rows: number, logits: Slot): void {
-    const { spec, weights, activations } = this.#plan;
+    const { spec, weights } = this.#plan;
     const normed = this.#enter(spec.finalNorm);
     const width = spec.hiddenSize * 4;
     this.emit({
@@ -89,7 +92,7 @@ class StepBuilder {
       biases: [undefined],
       outputs: [logits],
       rows,
-      activations,
+      activations: this.#reading.activations,
     });
     if (spec.logitSoftcap) {
       const { vocabularySize: size, logitSoftcap: limit } = spec;
@@ -130,7 +133,7 @@ class StepBuilder {
       biases: loaded.map(({ bias }) => bias),
       outputs,
       rows: this.#rows,
-      activations: this.#plan.activations,
+      activations: this.#reading.activations,
     });
   }
 

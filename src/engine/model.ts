@@ -62,7 +62,7 @@ export class Model {
       sequences: options.sequences ?? 1,
       context: contextOf(spec, options.context),
       chunk: options.chunk ?? DEFAULT_CHUNK,
-      activations: options.activations ?? "int8",
+      reading: { activations: options.activations ?? "int8" },
     });
   }
 

@@ -1,5 +1,4 @@
 import type { Backend, Program } from "../backends/backend.ts";
-import type { ActivationPrecision } from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import { HalftoneError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
@@ -7,10 +6,11 @@ import { ropeRow } from "../models/rope.ts";
 import { reserveBuffers, type StepBuffers } from "./buffers.ts";
 import { type ForwardPlan, forward, type LogitsWanted, logitRowsOf } from "./forward.ts";
 import { KeyValueCache } from "./kvCache.ts";
+import { type Reading, readingKey } from "./reading.ts";
 import type { LoadedWeights } from "./weights.ts";
 
 /** Recorded steps kept for reuse; decoding and full chunks stay, remainders of prompts come and go. */
-const PROGRAMS = 8;
+const PROGRAMS = 16;
 
 export interface RunnerOptions {
   /** Sequences that the cache holds side by side. */
@@ -19,7 +19,8 @@ export interface RunnerOptions {
   readonly context: number;
   /** Most tokens in one step. */
   readonly chunk: number;
-  readonly activations: ActivationPrecision;
+  /** How steps read the model that do not say it. */
+  readonly reading: Reading;
 }
 
 /** The tokens of one step. Tokens of one sequence come in the order of their positions. */
@@ -37,6 +38,8 @@ export class Runner {
   readonly spec: DecoderSpec;
   readonly cache: KeyValueCache;
   readonly chunk: number;
+  /** How steps read the model that do not say it. */
+  readonly reading: Reading;
   readonly #backend: Backend;
   readonly #buffers: StepBuffers;
   /** What steps are recorded from; benchmarks time its parts. */
@@ -47,11 +50,11 @@ export class Runner {
   constructor(spec: DecoderSpec, weights: LoadedWeights, backend: Backend, options: RunnerOptions) {
     this.spec = spec;
     this.chunk = options.chunk;
+    this.reading = options.reading;
     this.#backend = backend;
     this.cache = new KeyValueCache(spec, backend, options.sequences, options.context);
     this.#buffers = reserveBuffers(spec, backend, options.chunk);
-    const { activations } = options;
-    this.forwardPlan = { spec, weights, cache: this.cache, buffers: this.#buffers, activations };
+    this.forwardPlan = { spec, weights, cache: this.cache, buffers: this.#buffers };
   }
 
   /**
@@ -59,12 +62,12 @@ export class Runner {
    * Returns logits, float32 [tokens, vocabulary] for "all", [vocabulary] for "last", empty for "none",
    * [wanted, vocabulary] for a number.
    */
-  async step(input: StepInput, wanted: LogitsWanted): Promise<Float32Array> {
+  async step(input: StepInput, wanted: LogitsWanted, reading = this.reading): Promise<Float32Array> {
     const rows = input.ids.length;
     this.#check(input);
     this.#upload(input);
     const logitRows = logitRowsOf(wanted, rows);
-    const program = this.#program(rows, wanted, logitRows);
+    const program = this.#program(rows, wanted, logitRows, reading);
     await this.#backend.run(program);
     if (logitRows === 0) return new Float32Array(0);
     return this.#backend.readFloats(this.#logits!, logitRows * this.spec.vocabularySize);
@@ -116,7 +119,7 @@ export class Runner {
     });
   }
 
-  #program(rows: number, wanted: LogitsWanted, logitRows: number): Program {
+  #program(rows: number, wanted: LogitsWanted, logitRows: number, reading: Reading): Program {
     const bytes = logitRows * this.spec.vocabularySize * 4;
     if (bytes > (this.#logits?.byteLength ?? 0)) {
       // Recorded programs name the old place.
@@ -125,10 +128,10 @@ export class Runner {
       if (this.#logits) this.#backend.free(this.#logits);
       this.#logits = this.#backend.reserve(bytes);
     }
-    const key = `${rows} ${wanted}`;
+    const key = `${rows} ${wanted} ${readingKey(reading)}`;
     let program = this.#programs.get(key);
     if (program) this.#programs.delete(key);
-    else program = this.#backend.record(forward(this.forwardPlan, rows, wanted, this.#logits));
+    else program = this.#backend.record(forward(this.forwardPlan, reading, rows, wanted, this.#logits));
     this.#programs.set(key, program);
     if (this.#programs.size > PROGRAMS) {
       const [oldest, unused] = this.#programs.entries().next().value!;

@@ -1,6 +1,6 @@
 /**
  * The reference backend: the plainest TypeScript for every operation, the oracle of all others.
- * Quantized weights are decoded to float32 when loaded; activations are never rounded.
+ * Quantized weights are decoded to float32 when loaded, and so are rounded activations.
  *
  * @module
  */
@@ -17,6 +17,7 @@ import { attention } from "./attention/reference.ts";
 import { embed } from "./embed/reference.ts";
 import { gate } from "./gate/reference.ts";
 import { gram } from "./gram/reference.ts";
+import { roundActivations } from "./linear/activations.ts";
 import { linear } from "./linear/reference.ts";
 import { rmsNorm } from "./rmsNorm/reference.ts";
 import { ropeStore } from "./ropeStore/reference.ts";
@@ -155,11 +156,13 @@ export class ReferenceBackend implements Backend {
     }
   }
 
-  #linear({ input, weights, biases, outputs, rows }: LinearOperation): void {
+  #linear({ input, weights, biases, outputs, rows, activations }: LinearOperation): void {
     weights.forEach((weight, i) => {
       const { values, columns, rotation, rows: n } = weight as ReferenceLinear;
-      const x = this.#floats(input, rows * columns).slice();
+      let x: Float32Array = this.#floats(input, rows * columns).slice();
       rotation?.apply(x);
+      const rounds = activations !== "float" && parseScheme(weight.scheme).family !== "float";
+      if (rounds) x = roundActivations(x, columns, activations);
       const bias = biases[i] && this.#floats(biases[i], n);
       linear(x, values, bias, this.#floats(outputs[i], rows * n), rows, n, columns);
     });

@@ -40,7 +40,12 @@ export async function load(checkpoint: Checkpoint, backend: Backend, chunk = 128
   const { source, config, tensors } = checkpoint;
   const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
   const weights = await loadWeights(spec, checkpoint, backend, "f32");
-  return new Runner(spec, weights, backend, { sequences: 1, context: 128, chunk, activations: "float" });
+  return new Runner(spec, weights, backend, {
+    sequences: 1,
+    context: 128,
+    chunk,
+    reading: { activations: "float" },
+  });
 }
 
 /** Logits of all ids, fed in steps of `chunk`, turned as a sequence of all of them. */

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LinearWeights } from "../../src/backends/backend.ts";
 import type { ActivationPrecision } from "../../src/backends/operation.ts";
 import { spawnNodeWorker } from "../../src/backends/wasm/workers.node.ts";
+import { roundActivations } from "../../src/ops/linear/activations.ts";
 import { randomWeights } from "../../src/ops/linear/cases.ts";
 import { linear } from "../../src/ops/linear/reference.ts";
 import { gaussian, type OperationCase } from "../../src/ops/operationCase.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
 import { quantizerFor } from "../../src/quantizers/registry.ts";
 import { allSchemes } from "../../src/quantizers/scheme.ts";
-import { roundActivations } from "./int8Activations.ts";
 import { relativeError, runCase } from "./runCase.ts";
 
 /** Largest difference from the decoded weights' product, relative to the largest value; measured at most 9e-7. */
@@ -69,8 +69,8 @@ describe.each(["relaxed", "plain"] as const)("the palette's products, %s SIMD", 
       if ("readRows" in weight) throw new Error("quantized weights were expected");
       const decoded = quantizerFor(scheme).decode(weight);
       const all = gaussian(most * columns, 71);
-      for (const activations of ["float", "int8"] as const) {
-        const read = activations === "int8" ? roundActivations(all, columns) : all;
+      for (const activations of ["float", "int8", "int4"] as const) {
+        const read = activations === "float" ? all : roundActivations(all, columns, activations);
         const expected = new Float32Array(most * rows);
         linear(read, decoded, undefined, expected, most, rows, columns);
         let whole: Float32Array | undefined;

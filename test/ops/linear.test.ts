@@ -1,34 +1,37 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { spawnNodeWorker } from "../../src/backends/wasm/workers.node.ts";
+import { type IntegerPrecision, largestInteger } from "../../src/ops/linear/activations.ts";
 import { linearCases, mixedCases, randomWeights, schemes, tolerance } from "../../src/ops/linear/cases.ts";
 import type { OperationCase } from "../../src/ops/operationCase.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
+import { parseScheme } from "../../src/quantizers/scheme.ts";
 import { checkOperation } from "./checkOperation.ts";
-import { int8Model, isInteger } from "./int8Activations.ts";
 import { relativeError, runCase } from "./runCase.ts";
 
-/** A rotation's scale is a float32 in the kernel: where it is no power of two, a rare activation rounds the other way. */
+/** A rotation's scale is a float32 in the kernel: where it is no power of two, a rare activation rounds the other way (of int8). */
 const flippedTolerance = 2e-3;
 /** int8 against float activations, measured at most 1.6e-2 of the largest output on these cases. */
 const int8Error = 3e-2;
 
-function int8Tolerance({ name }: OperationCase): number {
-  return name.includes("rotated") ? flippedTolerance : tolerance;
+function integerTolerance(precision: IntegerPrecision) {
+  const rotated = (flippedTolerance * 127) / largestInteger[precision];
+  return ({ name }: OperationCase) => (name.includes("rotated") ? rotated : tolerance);
 }
 
-const integerSchemes = schemes.filter(isInteger);
+const integerSchemes = schemes.filter((scheme) => parseScheme(scheme).family !== "float");
 
 checkOperation("linear, float activations", {
   cases: [...schemes.flatMap((scheme) => linearCases(scheme, "float")), ...mixedCases("float")],
   tolerance,
 });
 
-checkOperation("linear, int8 activations", {
-  cases: [...integerSchemes.flatMap((scheme) => linearCases(scheme, "int8")), ...mixedCases("int8")],
-  tolerance: int8Tolerance,
-  expected: int8Model,
-});
+for (const precision of ["int8", "int4"] as const) {
+  checkOperation(`linear, ${precision} activations`, {
+    cases: [...integerSchemes.flatMap((scheme) => linearCases(scheme, precision)), ...mixedCases(precision)],
+    tolerance: integerTolerance(precision),
+  });
+}
 
 describe("linear on wasm", () => {
   let backend: Awaited<ReturnType<typeof openWasm>>;
@@ -40,13 +43,16 @@ describe("linear on wasm", () => {
 
   it("stays near float activations with int8 ones", async () => {
     let largest = 0;
-    for (const operationCase of integerSchemes.flatMap((scheme) => linearCases(scheme, "int8"))) {
-      const [actual, expected] = [
-        await runCase(backend, operationCase),
-        await runCase(reference, operationCase),
-      ];
-      for (const name of operationCase.results) {
-        largest = Math.max(largest, relativeError(actual[name], expected[name]));
+    for (const scheme of integerSchemes) {
+      const exact = linearCases(scheme, "float");
+      for (const [i, operationCase] of linearCases(scheme, "int8").entries()) {
+        const [actual, expected] = [
+          await runCase(backend, operationCase),
+          await runCase(reference, exact[i]),
+        ];
+        for (const name of operationCase.results) {
+          largest = Math.max(largest, relativeError(actual[name], expected[name]));
+        }
       }
     }
     expect(largest).toBeLessThan(int8Error);

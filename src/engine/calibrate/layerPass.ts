@@ -170,8 +170,8 @@ export class LayerPass {
     const programs = new Map<number, Program>();
     const embeds = spec.layers.length === 0;
     const record = (rows: number) => {
-      const plan = { spec, weights, cache, buffers, activations: "float" } as const;
-      const [embed, ...layers] = forward(plan, rows, "none", undefined);
+      const plan = { spec, weights, cache, buffers };
+      const [embed, ...layers] = forward(plan, { activations: "float" }, rows, "none", undefined);
       const { delta } = buffers;
       const add = { op: "add", input: buffers.hidden, add: delta, rows, size: spec.hiddenSize } as const;
       return backend.record(change(embeds ? [embed] : [...layers, add]));

@@ -44,10 +44,9 @@ export function evaluate(
 ): Promise<EvaluateResult> {
   const requests = items.map((item, i) => requestOf(model, item, i, options.bos ?? false));
   const context = Math.max(...requests.map(positionsOf));
-  const { activations } = model.runner.forwardPlan;
   return model.exclusively(async () => {
     const started = performance.now();
-    const { chunk } = model.runner;
+    const { chunk, reading } = model.runner;
     // Past its border a rope turns all positions of a long item otherwise: such items go alone.
     const alone = model.spec.ropes.some(({ border }) => (border ?? Infinity) < context);
     const sequences = alone ? 1 : Math.min(SEQUENCES, items.length);
@@ -55,7 +54,7 @@ export function evaluate(
       sequences,
       context,
       chunk,
-      activations,
+      reading,
     });
     try {
       const scores = await scoreRequests(runner, requests, {

@@ -11,7 +11,10 @@ export const GROUP = 128;
  */
 const ROUNDING = memory.data<f32>([12582912.0, 12582912.0, 12582912.0, 12582912.0], 16);
 
-/** args: x, rows, size, padded, q, scales, sums. q: int8 [rows, padded]; scales and sums of a group: [rows, groups]. */
+/**
+ * args: x, rows, size, padded, q, scales, sums, largest. q: int8 [rows, padded], from -largest to largest; scales and
+ * sums of a group: [rows, groups].
+ */
 export function quantize(args: usize, t: i32, n: i32): void {
   const x = <usize>load<u32>(args);
   const rows = load<i32>(args, 4);
@@ -20,6 +23,7 @@ export function quantize(args: usize, t: i32, n: i32): void {
   const q = <usize>load<u32>(args, 16);
   const scales = <usize>load<u32>(args, 20);
   const sums = <usize>load<u32>(args, 24);
+  const largest = <f32>load<i32>(args, 28);
   const groups = (size + GROUP - 1) / GROUP;
   const end = share(rows, t + 1, n, 1);
   for (let row = share(rows, t, n, 1); row < end; row++) {
@@ -28,15 +32,16 @@ export function quantize(args: usize, t: i32, n: i32): void {
       const first = g * GROUP;
       const at = <usize>(row * groups + g) << 2;
       quantizeGroup(
-        x + (<usize>(row * size + first) << 2), min(GROUP, size - first), target + first, scales + at, sums + at,
+        x + (<usize>(row * size + first) << 2), min(GROUP, size - first), largest, target + first, scales + at,
+        sums + at,
       );
     }
     memory.fill(target + size, 0, padded - size);
   }
 }
 
-/** Scale max|x| / 127, nearest integers. */
-function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: usize): void {
+/** Scale max|x| / largest, nearest integers. */
+function quantizeGroup(x: usize, count: i32, largest: f32, q: usize, scaleOut: usize, sumOut: usize): void {
   let peaks = f32x4.splat(0);
   // x - x: zero, or NaN where x is NaN or infinite, which maxima and integers would hide.
   let poison = peaks;
@@ -48,8 +53,8 @@ function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: 
     poison = f32x4.add(poison, f32x4.sub(v, v));
   }
   const peak = maxLanes(peaks) + sumLanes(poison);
-  // Below, 127 / peak could be infinite.
-  const factor = f32x4.splat(peak > 1e-36 ? 127 / peak : 0);
+  // Below, largest / peak could be infinite.
+  const factor = f32x4.splat(peak > 1e-36 ? largest / peak : 0);
   const rounding = v128.load(ROUNDING);
   let totals = i32x4.splat(0);
   i = 0;
@@ -69,7 +74,7 @@ function quantizeGroup(x: usize, count: i32, q: usize, scaleOut: usize, sumOut: 
     store<i8>(q + i, value);
     sum += value;
   }
-  store<f32>(scaleOut, peak / 127);
+  store<f32>(scaleOut, peak / largest);
   store<i32>(sumOut, sum);
 }
 

@@ -2,12 +2,11 @@ import type { LoweringContext, Lowerings, WasmDevice } from "../../backends/wasm
 import type { Deferred, Instruction } from "../../backends/wasm/instruction.ts";
 import * as code from "../../backends/wasm/opcodes.ts";
 import type { Rotation } from "../../quantizers/hadamard/rotation.ts";
+import { GROUP, largestInteger } from "./activations.ts";
 import { type PackedLinear, type Packing, packings } from "./packed.ts";
 
 type Address = number | Deferred;
 
-/** Activations that share a scale; quantize.as.ts counts on it. */
-const GROUP = 128;
 /** Rows that the decoding kernels hold as floats at a time. */
 const DECODED_ROWS = 12;
 /** A decoded group of a tile; see nibbleInt8.as.ts. */
@@ -16,7 +15,7 @@ const TILE_BYTES = 16 * GROUP;
 const FIELD_GROUP_BYTES = 32 * GROUP + 2048;
 export const FIELD_TILE_BYTES = 2560;
 
-/** Products with int8 activations. */
+/** Products with integer activations. */
 const integerCodes: Partial<Readonly<Record<Packing, number>>> = {
   nibbleTiles: code.LINEAR_NIBBLE_INT8,
   byteTiles: code.LINEAR_BYTE_INT8,
@@ -41,17 +40,16 @@ interface PreparedInput {
 /** Rotates and quantizes the input once for all weights that want it so, then multiplies. */
 export const lowerLinear: Lowerings["linear"] = (op, context) => {
   const weights = op.weights as readonly PackedLinear[];
-  const { rows } = op;
-  const integer = (weight: PackedLinear) => op.activations === "int8" && weight.packing in integerCodes;
+  const { rows, activations } = op;
+  const largest = activations === "float" ? undefined : largestInteger[activations];
+  const integer = (weight: PackedLinear) => largest !== undefined && weight.packing in integerCodes;
   const inputs = new Map<string, PreparedInput>();
   for (const { rotation } of weights) {
     const key = rotationKey(rotation);
     if (inputs.has(key)) continue;
-    const readers = weights.filter((weight) => rotationKey(weight.rotation) === key);
-    inputs.set(
-      key,
-      prepareInput(op.input.place, rows, rotation, readers.find(integer), inputs.size, context),
-    );
+    const reader = weights.find((weight) => rotationKey(weight.rotation) === key && integer(weight));
+    const integers = reader && { ...reader, largest: largest! };
+    inputs.set(key, prepareInput(op.input.place, rows, rotation, integers, inputs.size, context));
   }
   const products = weights.map((weight, i): Instruction => {
     const { x, integers } = inputs.get(rotationKey(weight.rotation))!;
@@ -85,13 +83,13 @@ function rotationKey(rotation: Rotation | undefined): string {
  * Every prepared input has scratch memory of its own, by its `index`, so that all are prepared before the first
  * product and the products wait for nothing between them.
  *
- * @param integerWeight one of the weights that read the input as integers, if any does
+ * @param integers the shape and the largest magnitude of the integers, where weights read the input so
  */
 function prepareInput(
   input: Address,
   rows: number,
   rotation: Rotation | undefined,
-  integerWeight: PackedLinear | undefined,
+  integers: { readonly columns: number; readonly padded: number; readonly largest: number } | undefined,
   index: number,
   context: LoweringContext,
 ): PreparedInput {
@@ -102,17 +100,18 @@ function prepareInput(
     x = scratch.shared(`rotated ${index}`, rows * rotation.size * 4);
     steps.push(rotate(input, x, rows, rotation, false, context));
   }
-  if (!integerWeight) return { x, steps };
-  const { columns, padded } = integerWeight;
+  if (!integers) return { x, steps };
+  const { columns, padded, largest } = integers;
   const groups = rows * Math.ceil(columns / GROUP) * 4;
-  const integers = {
+  const quantized = {
     q: scratch.shared(`activations ${index}`, rows * padded),
     scales: scratch.shared(`activation scales ${index}`, groups),
     sums: scratch.shared(`activation sums ${index}`, groups),
   };
-  const { q, scales, sums } = integers;
-  steps.push({ code: code.QUANTIZE, args: [x, rows, columns, padded, q, scales, sums], tokenRows: rows });
-  return { x, integers, steps };
+  const { q, scales, sums } = quantized;
+  const args = [x, rows, columns, padded, q, scales, sums, largest];
+  steps.push({ code: code.QUANTIZE, args, tokenRows: rows });
+  return { x, integers: quantized, steps };
 }
 
 /** x [rows, size] rotated to out; both may be the same place. */
