@@ -1,5 +1,10 @@
 import { CheckpointError } from "../errors.ts";
 
+/** The names of a checkpoint's tensors, e.g. `Checkpoint.tensors`. */
+export interface TensorNames {
+  has(name: string): boolean;
+}
+
 /** config.json of a checkpoint, read with checks: every getter names the file and key it misses. */
 export class ModelConfig {
   readonly source: string;

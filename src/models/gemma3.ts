@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { ModelConfig } from "./config.ts";
+import type { ModelConfig, TensorNames } from "./config.ts";
 import type { DecoderSpec, LinearSpec } from "./decoder.ts";
 import { GEMMA_DEFAULTS, gemmaAttention, gemmaSurroundings } from "./gemma2.ts";
 import {
@@ -18,7 +18,6 @@ import {
   normsAround,
   queryKeyNorms,
 } from "./parts.ts";
-import type { TensorNames } from "./registry.ts";
 import type { RopeSpec } from "./rope.ts";
 import { ropeFromParameters } from "./ropeConfig.ts";
 import { layerTypes, slidingWindow } from "./windows.ts";

@@ -1,5 +1,5 @@
 import { UnsupportedError } from "../errors.ts";
-import { ModelConfig } from "./config.ts";
+import { ModelConfig, type TensorNames } from "./config.ts";
 import type { DecoderSpec } from "./decoder.ts";
 import { gemma2 } from "./gemma2.ts";
 import { gemma3, gemma3Text } from "./gemma3.ts";
@@ -10,11 +10,6 @@ import { phi3 } from "./phi3.ts";
 import { qwen2 } from "./qwen2.ts";
 import { qwen3 } from "./qwen3.ts";
 import { smollm3 } from "./smollm3.ts";
-
-/** The names of a checkpoint's tensors, e.g. `Checkpoint.tensors`. */
-export interface TensorNames {
-  has(name: string): boolean;
-}
 
 type Architecture = (config: ModelConfig, tensors: TensorNames) => DecoderSpec;
 
