@@ -1,13 +1,13 @@
 // Products with float weights, row-major [rows, columns]. Every output is one vector accumulator
 // over the columns, whatever the number of tokens: its summation order never depends on the batch.
 
-import { half4, madd, sumLanes } from "../../backends/wasm/math.as";
+import { HALF_MASK, HALF_SCALE, half4, madd, sumLanes } from "../../backends/wasm/math.as";
 import { share } from "../../backends/wasm/parallel.as";
 
 // @ts-ignore: decorator
 @inline
-function weight4<H>(w: usize, i: i32): v128 {
-  if (isInteger<H>()) return half4(w + (<usize>i << 1));
+function weight4<H>(w: usize, i: i32, mask: v128, scale: v128): v128 {
+  if (isInteger<H>()) return half4(w + (<usize>i << 1), mask, scale);
   return v128.load(w + (<usize>i << 2));
 }
 
@@ -34,6 +34,8 @@ function oneByFour<H>(x: usize, w: usize, out: usize, columns: i32, count: i32):
   const w1 = w + (count > 1 ? stride : 0);
   const w2 = w + (count > 2 ? stride * 2 : 0);
   const w3 = w + (count > 3 ? stride * 3 : 0);
+  const mask = v128.load(HALF_MASK);
+  const scale = v128.load(HALF_SCALE);
   let a0 = f32x4.splat(0);
   let a1 = a0;
   let a2 = a0;
@@ -41,10 +43,10 @@ function oneByFour<H>(x: usize, w: usize, out: usize, columns: i32, count: i32):
   let i = 0;
   for (; i + 4 <= columns; i += 4) {
     const v = v128.load(x + (<usize>i << 2));
-    a0 = madd(v, weight4<H>(w, i), a0);
-    a1 = madd(v, weight4<H>(w1, i), a1);
-    a2 = madd(v, weight4<H>(w2, i), a2);
-    a3 = madd(v, weight4<H>(w3, i), a3);
+    a0 = madd(v, weight4<H>(w, i, mask, scale), a0);
+    a1 = madd(v, weight4<H>(w1, i, mask, scale), a1);
+    a2 = madd(v, weight4<H>(w2, i, mask, scale), a2);
+    a3 = madd(v, weight4<H>(w3, i, mask, scale), a3);
   }
   store<f32>(out, finish<H>(a0, x, w, i, columns));
   if (count > 1) store<f32>(out, finish<H>(a1, x, w1, i, columns), 4);
@@ -176,7 +178,9 @@ export function linearF16(args: usize, t: i32, n: i32): void {
 
 /** `count` halfs to floats. */
 export function widen(from: usize, to: usize, count: i32): void {
+  const mask = v128.load(HALF_MASK);
+  const scale = v128.load(HALF_SCALE);
   let i = 0;
-  for (; i + 4 <= count; i += 4) v128.store(to + (<usize>i << 2), half4(from + (<usize>i << 1)));
+  for (; i + 4 <= count; i += 4) v128.store(to + (<usize>i << 2), half4(from + (<usize>i << 1), mask, scale));
   for (; i < count; i++) store<f32>(to + (<usize>i << 2), halfAt(from + (<usize>i << 1)));
 }
