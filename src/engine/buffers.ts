@@ -1,6 +1,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Slot } from "../backends/slot.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
+import { ropeRow } from "../models/rope.ts";
 
 /** Activations of one step, all float32 with one row per token, and the step's inputs. */
 export interface StepBuffers {
@@ -48,4 +49,41 @@ export function reserveBuffers(spec: DecoderSpec, backend: Backend, rows: number
     gate: row(intermediate),
     up: row(intermediate),
   };
+}
+
+/** The tokens of one step. Tokens of one sequence come in the order of their positions. */
+export interface StepInput {
+  readonly ids: ArrayLike<number>;
+  readonly positions: ArrayLike<number>;
+  /** Which sequence each token belongs to; default 0 for all. */
+  readonly sequences?: ArrayLike<number>;
+  /** Length that the longest sequence will reach, where ropes depend on it; default up to this step. */
+  readonly length?: number;
+}
+
+/** Brings the tokens of a step into the buffers, and the angles of their positions. */
+export function uploadStep(
+  spec: DecoderSpec,
+  backend: Backend,
+  buffers: StepBuffers,
+  { ids, positions, sequences, length = 0 }: StepInput,
+): void {
+  const rows = ids.length;
+  backend.upload(buffers.ids, new Int32Array(ids));
+  backend.upload(buffers.positions, new Int32Array(positions));
+  backend.upload(buffers.sequences, sequences ? new Int32Array(sequences) : new Int32Array(rows));
+  let longest = length;
+  for (let i = 0; i < rows; i++) longest = Math.max(longest, positions[i] + 1);
+  spec.ropes.forEach((rope, r) => {
+    const frequencies = rope.inverseFrequencies(longest);
+    const table = new Float32Array(rows * rope.rotated);
+    for (let i = 0; i < rows; i++) {
+      ropeRow(rope, frequencies, positions[i], table.subarray(i * rope.rotated, (i + 1) * rope.rotated));
+    }
+    backend.upload(buffers.ropes[r], table);
+  });
+}
+
+export function freeBuffers({ rows: _, ropes, ...slots }: StepBuffers, backend: Backend): void {
+  for (const slot of [...Object.values(slots), ...ropes]) backend.free(slot);
 }

@@ -2,8 +2,7 @@ import type { Backend, Program } from "../backends/backend.ts";
 import type { Slot } from "../backends/slot.ts";
 import { HalftoneError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
-import { ropeRow } from "../models/rope.ts";
-import { reserveBuffers, type StepBuffers } from "./buffers.ts";
+import { freeBuffers, reserveBuffers, type StepBuffers, type StepInput, uploadStep } from "./buffers.ts";
 import { type ForwardPlan, forward, type LogitsWanted, logitRowsOf } from "./forward.ts";
 import { KeyValueCache } from "./kvCache.ts";
 import { type Reading, readingKey } from "./reading.ts";
@@ -21,16 +20,6 @@ export interface RunnerOptions {
   readonly chunk: number;
   /** How steps read the model that do not say it. */
   readonly reading: Reading;
-}
-
-/** The tokens of one step. Tokens of one sequence come in the order of their positions. */
-export interface StepInput {
-  readonly ids: ArrayLike<number>;
-  readonly positions: ArrayLike<number>;
-  /** Which sequence each token belongs to; default 0 for all. */
-  readonly sequences?: ArrayLike<number>;
-  /** Length that the longest sequence will reach, where ropes depend on it; default up to this step. */
-  readonly length?: number;
 }
 
 /** Runs steps of a loaded decoder: keeps its cache, its buffers and the recorded programs. */
@@ -65,7 +54,7 @@ export class Runner {
   async step(input: StepInput, wanted: LogitsWanted, reading = this.reading): Promise<Float32Array> {
     const rows = input.ids.length;
     this.#check(input);
-    this.#upload(input);
+    uploadStep(this.spec, this.#backend, this.#buffers, input);
     const logitRows = logitRowsOf(wanted, rows);
     const program = this.#program(rows, wanted, logitRows, reading);
     await this.#backend.run(program);
@@ -77,8 +66,7 @@ export class Runner {
     for (const program of this.#programs.values()) program.free();
     this.#programs.clear();
     this.cache.free();
-    const { rows: _, ropes, ...slots } = this.#buffers;
-    for (const slot of [...Object.values(slots), ...ropes]) this.#backend.free(slot);
+    freeBuffers(this.#buffers, this.#backend);
     if (this.#logits) this.#backend.free(this.#logits);
   }
 
@@ -99,24 +87,6 @@ export class Runner {
         );
       }
     }
-  }
-
-  #upload({ ids, positions, sequences, length }: StepInput): void {
-    const rows = ids.length;
-    const { ids: idSlot, positions: positionSlot, sequences: sequenceSlot, ropes } = this.#buffers;
-    this.#backend.upload(idSlot, new Int32Array(ids));
-    this.#backend.upload(positionSlot, new Int32Array(positions));
-    this.#backend.upload(sequenceSlot, sequences ? new Int32Array(sequences) : new Int32Array(rows));
-    let longest = length ?? 0;
-    for (let i = 0; i < rows; i++) longest = Math.max(longest, positions[i] + 1);
-    this.spec.ropes.forEach((rope, r) => {
-      const frequencies = rope.inverseFrequencies(longest);
-      const table = new Float32Array(rows * rope.rotated);
-      for (let i = 0; i < rows; i++) {
-        ropeRow(rope, frequencies, positions[i], table.subarray(i * rope.rotated, (i + 1) * rope.rotated));
-      }
-      this.#backend.upload(ropes[r], table);
-    });
   }
 
   #program(rows: number, wanted: LogitsWanted, logitRows: number, reading: Reading): Program {

@@ -9,8 +9,7 @@ import type { LinearHandle, Operation } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
-import { ropeRow } from "../../models/rope.ts";
-import { reserveBuffers, type StepBuffers } from "../buffers.ts";
+import { freeBuffers, reserveBuffers, type StepBuffers, uploadStep } from "../buffers.ts";
 import { forward } from "../forward.ts";
 import { KeyValueCache } from "../kvCache.ts";
 import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
@@ -152,8 +151,7 @@ export class LayerPass {
   }
 
   dispose(): void {
-    const { rows: _, ropes, ...slots } = this.#buffers;
-    for (const slot of [...Object.values(slots), ...ropes]) this.#backend.free(slot);
+    freeBuffers(this.#buffers, this.#backend);
   }
 
   async #run(
@@ -183,7 +181,8 @@ export class LayerPass {
           signal?.throwIfAborted();
           const part = ids.slice(at, at + buffers.rows);
           const rows = part.length;
-          this.#upload(part, at, ids.length);
+          const positions = part.map((_, i) => at + i);
+          uploadStep(this.spec, backend, buffers, { ids: part, positions, length: ids.length });
           const states = hidden.subarray(row * spec.hiddenSize, (row + rows) * spec.hiddenSize);
           if (!embeds) backend.upload(buffers.hidden, states);
           const program = programs.get(rows) ?? record(rows);
@@ -198,24 +197,5 @@ export class LayerPass {
       for (const program of programs.values()) program.free();
       cache.free();
     }
-  }
-
-  #upload(ids: readonly number[], start: number, length: number): void {
-    const { ids: idSlot, positions, sequences, ropes } = this.#buffers;
-    const rows = ids.length;
-    this.#backend.upload(idSlot, Int32Array.from(ids));
-    this.#backend.upload(
-      positions,
-      Int32Array.from(ids, (_, i) => start + i),
-    );
-    this.#backend.upload(sequences, new Int32Array(rows));
-    this.spec.ropes.forEach((rope, r) => {
-      const frequencies = rope.inverseFrequencies(length);
-      const table = new Float32Array(rows * rope.rotated);
-      for (let i = 0; i < rows; i++) {
-        ropeRow(rope, frequencies, start + i, table.subarray(i * rope.rotated, (i + 1) * rope.rotated));
-      }
-      this.#backend.upload(ropes[r], table);
-    });
   }
 }
