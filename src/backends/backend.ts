@@ -37,6 +37,9 @@ export interface QuantizedWeights {
   readonly rotation?: Rotation;
 }
 
+/** Weights in a backend can be cut at multiples of so many rows. */
+export const SLICE_ROWS = 16;
+
 /** A recorded sequence of operations. */
 export interface Program {
   readonly operations: number;
@@ -59,6 +62,11 @@ export interface Backend {
   /** Takes weights into the backend's memory, repacked. Throws UnsupportedError when no kernel covers them. */
   loadLinear(weights: LinearWeights): Promise<LinearHandle>;
   freeLinear(handle: LinearHandle): void;
+  /**
+   * Rows [firstRow, firstRow + rows) of weights, which stay where they are: freeing the slice does nothing.
+   * `firstRow` is a multiple of {@link SLICE_ROWS}.
+   */
+  sliceLinear(handle: LinearHandle, firstRow: number, rows: number): LinearHandle;
   /** Checks and lowers operations once; the slots they name must outlive the program. */
   record(operations: readonly Operation[]): Program;
   run(program: Program): Promise<void>;

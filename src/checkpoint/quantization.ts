@@ -1,6 +1,7 @@
 /**
- * How a quantized checkpoint says what it holds: `quantization_config` in config.json, and beside each
+ * How a quantized checkpoint says what it holds: `quantization_config` in config.json, and for each
  * quantized weight `NAME.weight` its `NAME.codes` (uint8, canonical layout) and `NAME.scales` (float32 per row).
+ * Fused weights are one stored weight, the rows of its parts one after another.
  *
  * @module
  */
@@ -16,6 +17,23 @@ export interface StoredScheme {
   readonly shape: readonly [number, number];
   /** Seed of the input's rotation, null for the original basis. */
   readonly rotation: number | null;
+  /** The weights whose rows these are, in order, where several are fused into one matrix. */
+  readonly parts?: readonly StoredPart[];
+}
+
+/** A weight within a fused one. */
+export interface StoredPart {
+  /** The weight's own name. */
+  readonly name: string;
+  readonly rows: number;
+}
+
+/** Where a weight's rows are. */
+export interface StoredPlace {
+  /** Name of the stored weight: the weight's own, or that of the fused one. */
+  readonly name: string;
+  readonly stored: StoredScheme;
+  readonly firstRow: number;
 }
 
 export interface QuantizationConfig {
@@ -31,6 +49,27 @@ export interface QuantizationConfig {
 export function quantizedNames(weight: string): { codes: string; scales: string } {
   const stem = weight.replace(/\.weight$/, "");
   return { codes: `${stem}.codes`, scales: `${stem}.scales` };
+}
+
+/** `a.q_proj.weight`, `a.k_proj.weight` -> `a.q_proj+k_proj.weight` */
+export function fusedName(parts: readonly string[]): string {
+  const stems = parts.map((part) => part.replace(/\.weight$/, ""));
+  const prefix = stems[0].slice(0, stems[0].lastIndexOf(".") + 1);
+  const names = stems.map((stem) => (stem.startsWith(prefix) ? stem.slice(prefix.length) : stem));
+  return `${prefix}${names.join("+")}.weight`;
+}
+
+/** Where the rows of a weight are stored; undefined when it is not quantized. */
+export function storedPlace({ tensors }: QuantizationConfig, weight: string): StoredPlace | undefined {
+  if (Object.hasOwn(tensors, weight)) return { name: weight, stored: tensors[weight], firstRow: 0 };
+  for (const [name, stored] of Object.entries(tensors)) {
+    let firstRow = 0;
+    for (const part of stored.parts ?? []) {
+      if (part.name === weight) return { name, stored, firstRow };
+      firstRow += part.rows;
+    }
+  }
+  return undefined;
 }
 
 /** The quantization of a checkpoint, undefined when it has none of ours. Throws when it is malformed or newer than we are. */
@@ -54,10 +93,20 @@ export function quantizationOf(checkpoint: Checkpoint): QuantizationConfig | und
 
 function isStoredScheme(value: unknown): value is StoredScheme {
   if (!isRecord(value)) return false;
-  const { scheme, shape, rotation } = value;
-  const sizes =
-    Array.isArray(shape) && shape.length === 2 && shape.every((n) => Number.isInteger(n) && n > 0);
-  return typeof scheme === "string" && sizes && (rotation === null || Number.isInteger(rotation));
+  const { scheme, shape, rotation, parts } = value;
+  const sizes = Array.isArray(shape) && shape.length === 2 && shape.every(isSize);
+  const known = typeof scheme === "string" && sizes && (rotation === null || Number.isInteger(rotation));
+  return known && (parts === undefined || areParts(parts, shape[0]));
+}
+
+function areParts(parts: unknown, rows: number): boolean {
+  if (!Array.isArray(parts) || parts.length === 0) return false;
+  const whole = parts.every((part) => isRecord(part) && typeof part.name === "string" && isSize(part.rows));
+  return whole && parts.reduce((sum, part) => sum + part.rows, 0) === rows;
+}
+
+function isSize(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) > 0;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

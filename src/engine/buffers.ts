@@ -17,12 +17,10 @@ export interface StepBuffers {
   readonly normed: Slot;
   /** Output of a sublayer. */
   readonly delta: Slot;
-  readonly q: Slot;
-  readonly k: Slot;
-  readonly v: Slot;
+  /** Queries, keys and values; the step says where each lies. */
+  readonly qkv: Slot;
   readonly attended: Slot;
-  readonly gate: Slot;
-  readonly up: Slot;
+  readonly gateUp: Slot;
 }
 
 /** Reserves buffers for steps of up to `rows` tokens. */
@@ -42,12 +40,9 @@ export function reserveBuffers(spec: DecoderSpec, backend: Backend, rows: number
     hidden: row(spec.hiddenSize),
     normed: row(spec.hiddenSize),
     delta: row(spec.hiddenSize),
-    q: row(queries),
-    k: row(keys),
-    v: row(keys),
+    qkv: row(queries + 2 * keys),
     attended: row(queries),
-    gate: row(intermediate),
-    up: row(intermediate),
+    gateUp: row(2 * intermediate),
   };
 }
 

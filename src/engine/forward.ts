@@ -124,8 +124,25 @@ class StepBuilder {
     this.emit({ op: "rmsNorm", input, add, weight, out, rows, size, epsilon: this.#plan.spec.normEpsilon });
   }
 
-  #linear(input: Slot, specs: readonly LinearSpec[], outputs: readonly Slot[]): void {
-    const loaded = specs.map((spec) => this.#plan.weights.linears.get(spec)!);
+  /**
+   * Multiplies weights that share an input; the outputs lie in `area`, one after another. Fused weights are multiplied
+   * as one matrix in a step of one token, whose outputs then lie as their rows do; more tokens' outputs do not.
+   */
+  #linear(input: Slot, specs: readonly LinearSpec[], area: Slot): Slot[] {
+    const { linears, fused } = this.#plan.weights;
+    const products = this.#rows > 1 ? specs.map((spec) => [spec]) : fusedSets(specs, fused);
+    const loaded = products.map((parts) => (parts.length > 1 ? fused.get(parts[0]) : linears.get(parts[0]))!);
+    const places = new Map<LinearSpec, Slot>();
+    let at = 0;
+    const outputs = products.map((parts) => {
+      const start = at;
+      for (const part of parts) {
+        const byteLength = this.#rows * part.rows * 4;
+        places.set(part, slotPart(area, at, byteLength));
+        at += byteLength;
+      }
+      return slotPart(area, start, at - start);
+    });
     this.emit({
       op: "linear",
       input,
@@ -135,14 +152,15 @@ class StepBuilder {
       rows: this.#rows,
       activations: this.#reading.activations,
     });
+    return specs.map((spec) => places.get(spec)!);
   }
 
   #attention(spec: AttentionSpec, index: number, input: Slot): void {
     const { buffers } = this.#plan;
-    const { q, k, v, attended, delta, positions, sequences } = buffers;
+    const { qkv, attended, delta, positions, sequences } = buffers;
     const { heads, kvHeads, headSize, qNorm, kNorm } = spec;
     const rows = this.#rows;
-    this.#linear(input, [spec.q, spec.k, spec.v], [q, k, v]);
+    const [q, k, v] = this.#linear(input, [spec.q, spec.k, spec.v], qkv);
     if (qNorm) this.#norm(qNorm, q, q, (rows * heads * headSize) / qNorm.size);
     if (kNorm) this.#norm(kNorm, k, k, (rows * kvHeads * headSize) / kNorm.size);
     const shape = {
@@ -159,14 +177,21 @@ class StepBuilder {
     this.emit({ op: "ropeStore", q, k, v, rope, rotated, ...shape });
     const { scale, window, softcap } = spec;
     this.emit({ op: "attention", q, out: attended, scale, window, softcap, ...shape });
-    this.#linear(attended, [spec.o], [delta]);
+    this.#linear(attended, [spec.o], delta);
   }
 
   #mlp(spec: MlpSpec, input: Slot): void {
-    const { gate, up, delta } = this.#plan.buffers;
-    this.#linear(input, [spec.gate, spec.up], [gate, up]);
+    const { gateUp, delta } = this.#plan.buffers;
+    const [gate, up] = this.#linear(input, [spec.gate, spec.up], gateUp);
     const { activation } = spec;
     this.emit({ op: "gate", gate, up, out: gate, rows: this.#rows, size: spec.gate.rows, activation });
-    this.#linear(gate, [spec.down], [delta]);
+    this.#linear(gate, [spec.down], delta);
   }
+}
+
+/** Weights as they are multiplied: those that are fused with others of them, in the order of their rows, and the rest alone. */
+function fusedSets(specs: readonly LinearSpec[], fused: LoadedWeights["fused"]): (readonly LinearSpec[])[] {
+  const sets = specs.flatMap((spec) => (fused.has(spec) ? [fused.get(spec)!.parts] : []));
+  const alone = specs.filter((spec) => !sets.some((parts) => parts.includes(spec)));
+  return [...sets, ...alone.map((spec) => [spec])];
 }

@@ -1,4 +1,4 @@
-import type { Backend, LinearWeights, QuantizedWeights } from "../backends/backend.ts";
+import { type Backend, type LinearWeights, type QuantizedWeights, SLICE_ROWS } from "../backends/backend.ts";
 import type { LinearHandle } from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import type { Checkpoint, Tensor } from "../checkpoint/checkpoint.ts";
@@ -6,7 +6,8 @@ import {
   type QuantizationConfig,
   quantizationOf,
   quantizedNames,
-  type StoredScheme,
+  type StoredPlace,
+  storedPlace,
 } from "../checkpoint/quantization.ts";
 import { CheckpointError } from "../errors.ts";
 import type { DecoderSpec, LinearSpec, NormSpec } from "../models/decoder.ts";
@@ -23,10 +24,19 @@ export interface LoadedLinear {
   readonly bias: Slot | undefined;
 }
 
+/** Linear layers of one input that are stored as one matrix. */
+export interface FusedLinear extends LoadedLinear {
+  /** In the order of their rows. */
+  readonly parts: readonly LinearSpec[];
+}
+
 export interface LoadedWeights {
   readonly embedding: LinearHandle;
   readonly head: LinearHandle;
+  /** Every linear layer by itself; fused ones as slices. */
   readonly linears: ReadonlyMap<LinearSpec, LoadedLinear>;
+  /** By their first parts. */
+  readonly fused: ReadonlyMap<LinearSpec, FusedLinear>;
   readonly norms: ReadonlyMap<NormSpec, Slot>;
   /** Bytes of linear weights, embedding and head counted once. */
   readonly byteLength: number;
@@ -62,14 +72,73 @@ export async function loadWeights(
 ): Promise<LoadedWeights> {
   const quantization = quantizationOf(checkpoint);
   const reuse = reusedBytes();
-  const load = async (linear: LinearSpec) =>
+  const wholes = new Map<LinearSpec, { whole: LinearHandle; parts: readonly LinearSpec[] }>();
+  const sets = new Map(fusedSpecs(spec, quantization).flatMap((set) => set.map((part) => [part, set])));
+  const loadAlone = async (linear: LinearSpec) =>
     backend.loadLinear(await linearWeights(linear, checkpoint, quantization, floats, reuse));
+  const load = async (linear: LinearSpec) => {
+    const parts = sets.get(linear);
+    if (!parts) return loadAlone(linear);
+    const rows = parts.reduce((sum, part) => sum + part.rows, 0);
+    const whole = wholes.get(parts[0])?.whole ?? (await loadAlone({ ...parts[0], rows }));
+    wholes.set(parts[0], { whole, parts });
+    const before = parts.slice(0, parts.indexOf(linear)).reduce((sum, part) => sum + part.rows, 0);
+    return backend.sliceLinear(whole, before, linear.rows);
+  };
   const embedding = await load(spec.embedding);
   const head = spec.head === spec.embedding ? embedding : await load(spec.head);
   let byteLength = embedding.byteLength + (head === embedding ? 0 : head.byteLength);
   const layers = await loadLayers(spec, checkpoint, backend, load);
   for (const { handle } of layers.linears.values()) byteLength += handle.byteLength;
-  return { embedding, head, ...layers, byteLength };
+  const fused = new Map<LinearSpec, FusedLinear>();
+  for (const [first, { whole, parts }] of wholes) {
+    fused.set(first, { handle: whole, parts, bias: await uploadBiases(parts, checkpoint, backend) });
+  }
+  return { embedding, head, ...layers, fused, byteLength };
+}
+
+/** Layers of one input whose rows are next to each other in one quantized tensor, as sets in the order of the rows. */
+function fusedSpecs(spec: DecoderSpec, quantization: QuantizationConfig | undefined): LinearSpec[][] {
+  if (!quantization) return [];
+  const groups = spec.layers.flatMap(({ attention: { q, k, v }, mlp: { gate, up } }) => [
+    [q, k, v],
+    [gate, up],
+  ]);
+  return groups.flatMap((group) => {
+    const placed = group.flatMap((linear) => {
+      const place = storedPlace(quantization, linear.weight);
+      return place ? [{ linear, name: place.name, row: place.firstRow + (linear.firstRow ?? 0) }] : [];
+    });
+    const sets = Map.groupBy(placed, ({ name }) => name).values();
+    return [...sets].flatMap((set) => {
+      set.sort((a, b) => a.row - b.row);
+      const adjacent = set.every(
+        ({ row }, i) =>
+          row % SLICE_ROWS === 0 && (i === 0 || row === set[i - 1].row + set[i - 1].linear.rows),
+      );
+      return set.length > 1 && adjacent ? [set.map(({ linear }) => linear)] : [];
+    });
+  });
+}
+
+/** The biases of fused layers side by side, 0 where a layer has none. */
+async function uploadBiases(
+  parts: readonly LinearSpec[],
+  checkpoint: Checkpoint,
+  backend: Backend,
+): Promise<Slot | undefined> {
+  if (parts.every(({ bias }) => bias === undefined)) return undefined;
+  const rows = parts.reduce((sum, part) => sum + part.rows, 0);
+  const slot = backend.allocate(rows * 4);
+  let row = 0;
+  for (const part of parts) {
+    if (part.bias) {
+      const values = await vectorOf(checkpoint, part.bias, part.firstRow ?? 0, part.rows);
+      backend.upload(slot, values, row * 4);
+    }
+    row += part.rows;
+  }
+  return slot;
 }
 
 /** Brings biases, norms and, through `load`, linear weights of a decoder's layers into a backend. */
@@ -114,8 +183,11 @@ export async function linearWeights(
   floats: FloatScheme,
   bytes: (length: number) => Uint8Array = (length) => new Uint8Array(length),
 ): Promise<LinearWeights> {
-  const stored = quantization?.tensors[weight];
-  if (stored) return quantizedWeights({ weight, rows, columns, firstRow }, stored, checkpoint, bytes);
+  const place = quantization && storedPlace(quantization, weight);
+  if (place) {
+    const first = place.firstRow + firstRow;
+    return quantizedWeights({ weight, rows, columns, firstRow: first }, place, checkpoint, bytes);
+  }
   const tensor = tensorOf(checkpoint, weight);
   if (tensor.shape.length !== 2 || tensor.shape[1] !== columns || tensor.shape[0] < firstRow + rows) {
     throw wrongShape(checkpoint, tensor, [firstRow + rows, columns]);
@@ -130,11 +202,11 @@ export async function linearWeights(
 
 async function quantizedWeights(
   { weight, rows, columns, firstRow = 0 }: LinearSpec,
-  { scheme, shape, rotation }: StoredScheme,
+  { name, stored: { scheme, shape, rotation } }: StoredPlace,
   checkpoint: Checkpoint,
   bytes: (length: number) => Uint8Array,
 ): Promise<QuantizedWeights> {
-  const names = quantizedNames(weight);
+  const names = quantizedNames(name);
   const quantizer = quantizerFor(parseScheme(scheme));
   const [allRows, allColumns] = shape;
   if (allColumns !== columns || allRows < firstRow + rows) {
@@ -169,13 +241,22 @@ async function uploadVector(
   offset: number,
   backend: Backend,
 ): Promise<Slot> {
-  const tensor = tensorOf(checkpoint, name);
-  if (tensor.shape.length !== 1 || tensor.shape[0] < first + size)
-    throw wrongShape(checkpoint, tensor, [first + size]);
-  const values = await tensor.readRows(first, first + size);
+  const values = await vectorOf(checkpoint, name, first, size);
   const slot = backend.reserve(size * 4);
   backend.upload(slot, offset ? values.map((value) => value + offset) : values);
   return slot;
+}
+
+async function vectorOf(
+  checkpoint: Checkpoint,
+  name: string,
+  first: number,
+  size: number,
+): Promise<Float32Array> {
+  const tensor = tensorOf(checkpoint, name);
+  if (tensor.shape.length !== 1 || tensor.shape[0] < first + size)
+    throw wrongShape(checkpoint, tensor, [first + size]);
+  return tensor.readRows(first, first + size);
 }
 
 function tensorOf(checkpoint: Checkpoint, name: string): Tensor {

@@ -85,6 +85,12 @@ export class ReferenceBackend implements Backend {
 
   freeLinear(): void {}
 
+  sliceLinear(handle: LinearHandle, firstRow: number, rows: number): LinearHandle {
+    const { values, columns, ...rest } = handle as ReferenceLinear;
+    const part = values.subarray(firstRow * columns, (firstRow + rows) * columns);
+    return { ...rest, rows, columns, byteLength: part.byteLength, values: part } as ReferenceLinear;
+  }
+
   record(operations: readonly Operation[]): Program {
     const program = { operations: operations.length, list: [...operations], free() {} };
     return program;

@@ -38,6 +38,7 @@ export type Lowerings = {
 export interface LinearLoader {
   load(weights: LinearWeights, device: WasmDevice): Promise<LinearHandle>;
   free(handle: LinearHandle, device: WasmDevice): void;
+  slice(handle: LinearHandle, firstRow: number, rows: number): LinearHandle;
 }
 
 export interface WasmOptions {
@@ -127,6 +128,10 @@ export class WasmBackend implements Backend {
 
   freeLinear(handle: LinearHandle): void {
     this.#loader.free(handle, this.device);
+  }
+
+  sliceLinear(handle: LinearHandle, firstRow: number, rows: number): LinearHandle {
+    return this.#loader.slice(handle, firstRow, rows);
   }
 
   record(operations: readonly Operation[]): Program {

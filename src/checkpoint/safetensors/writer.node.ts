@@ -16,10 +16,10 @@ export interface SafetensorsWriter {
   write(name: string, bytes: Uint8Array, at?: number): Promise<void>;
   /** Gives the files their names; throws a RangeError when a tensor is incomplete. */
   finish(): Promise<void>;
-  /** Bytes of a tensor as they are in the file. */
-  read(name: string): Promise<Uint8Array>;
-  /** Counts a tensor that an earlier run wrote as written. */
-  accept(name: string): void;
+  /** Bytes of a tensor as they are in the file: all, or `byteLength` of them at `at`. */
+  read(name: string, at?: number, byteLength?: number): Promise<Uint8Array>;
+  /** Counts a tensor that an earlier run wrote, or `byteLength` of its bytes, as written. */
+  accept(name: string, byteLength?: number): void;
   /** Removes what was written; does nothing after `finish`. */
   abort(): Promise<void>;
   /** Leaves the files as they are under their temporary names, for {@link WriterOptions.resume}. */
@@ -70,18 +70,18 @@ export async function createSafetensors(
       if (!done) await handle.close();
       done = true;
     },
-    async read(name) {
+    async read(name, from = 0, byteLength) {
       const entry = byName.get(name);
       if (entry === undefined) throw new RangeError(`${path}: no tensor ${name} was announced`);
-      const bytes = new Uint8Array(entry.byteLength);
+      const bytes = new Uint8Array(byteLength ?? entry.byteLength - from);
       for (let at = 0; at < bytes.length; at += READ_BYTES) {
-        await handle.read(bytes, at, Math.min(READ_BYTES, bytes.length - at), entry.offset + at);
+        await handle.read(bytes, at, Math.min(READ_BYTES, bytes.length - at), entry.offset + from + at);
       }
       return bytes;
     },
-    accept(name) {
+    accept(name, byteLength) {
       const entry = byName.get(name);
-      if (entry !== undefined) entry.left = 0;
+      if (entry !== undefined) entry.left -= byteLength ?? entry.left;
     },
     async write(name, bytes, at = 0) {
       const entry = byName.get(name);
@@ -146,8 +146,8 @@ export async function createModelSafetensors(
     async suspend() {
       await Promise.all(writers.map((writer) => writer.suspend()));
     },
-    read: async (name) => ownerOf(name).read(name),
-    accept: (name) => ownerOf(name).accept(name),
+    read: async (name, at, byteLength) => ownerOf(name).read(name, at, byteLength),
+    accept: (name, byteLength) => ownerOf(name).accept(name, byteLength),
     write: async (name, bytes, at) => ownerOf(name).write(name, bytes, at),
     async finish() {
       try {

@@ -63,7 +63,14 @@ export class LayerPass {
     const spec = { ...this.spec, layers: [] };
     const source = await linearWeights(spec.embedding, this.#checkpoint, undefined, "f32");
     const embedding = await this.#backend.loadLinear(source);
-    const weights = { embedding, head: embedding, linears: new Map(), norms: new Map(), byteLength: 0 };
+    const weights = {
+      embedding,
+      head: embedding,
+      linears: new Map(),
+      norms: new Map(),
+      fused: new Map(),
+      byteLength: 0,
+    };
     const layer: LoadedLayer = { spec, weights, names: new Map() };
     const hidden = new Float32Array(this.tokens * spec.hiddenSize);
     await this.#run(layer, hidden, (operations) => operations, true, signal);
@@ -94,7 +101,14 @@ export class LayerPass {
     };
     const { linears, norms } = await loadLayers(spec, this.#checkpoint, this.#backend, load);
     const [any] = linears.values();
-    const weights = { embedding: any.handle, head: any.handle, linears, norms, byteLength: 0 };
+    const weights = {
+      embedding: any.handle,
+      head: any.handle,
+      linears,
+      norms,
+      fused: new Map(),
+      byteLength: 0,
+    };
     return { spec, weights, names };
   }
 

@@ -16,6 +16,7 @@ import type { CalibrateOptions } from "../calibrate/options.ts";
 import { linearSpecs } from "../weights.ts";
 import type { QuantizedRows } from "./job.ts";
 import { pipeline } from "./pipeline.ts";
+import type { TensorPlan } from "./plan.ts";
 import type { Pool } from "./pool.node.ts";
 import type { TensorStore } from "./store.node.ts";
 
@@ -27,7 +28,7 @@ export interface CalibratedRun {
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
   readonly pool: Pool;
-  readonly plan: ReadonlyMap<string, StoredScheme>;
+  readonly plan: TensorPlan;
   readonly sequences: readonly (readonly number[])[];
   readonly options: CalibrateOptions;
   readonly signal?: AbortSignal;

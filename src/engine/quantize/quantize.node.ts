@@ -8,7 +8,6 @@ import {
   QUANT_METHOD,
   type QuantizationConfig,
   quantizedNames,
-  type StoredScheme,
 } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
@@ -28,7 +27,7 @@ import { calibrationSequences } from "../calibrate/sequences.ts";
 import { tieMissingHead } from "../weights.ts";
 import { quantizeLayers, weightsOf } from "./calibrated.node.ts";
 import { digest, journalMatches, openJournal } from "./journal.node.ts";
-import { planTensors, type QuantizeOptions } from "./plan.ts";
+import { planTensors, type QuantizeOptions, storedWeights, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
 import { quantizeTensors } from "./round.node.ts";
 import { TensorStore } from "./store.node.ts";
@@ -90,7 +89,7 @@ export async function quantizeCheckpoint(
   const tensors = [...checkpoint.tensors.values()].filter(
     ({ name }) => name !== "lm_head.weight" || checkpoint.config.tie_word_embeddings !== true,
   );
-  const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan.get(tensor.name)));
+  const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan));
   const total = sum(tensors.map(({ shape }) => elements(shape)));
   const request = requestOf(checkpoint, tensors, plan, run, sequences);
   const { resume = true } = run;
@@ -129,16 +128,14 @@ export async function quantizeCheckpoint(
 function summary(
   folder: string,
   tensors: readonly Tensor[],
-  plan: ReadonlyMap<string, StoredScheme>,
+  plan: TensorPlan,
   entries: readonly TensorEntry[],
   started: number,
 ): QuantizeResult {
   const total = sum(tensors.map(({ shape }) => elements(shape)));
   const bytesAfter = sum(entries.map(entryBytes));
   const linear = tensors.filter(({ name }) => plan.has(name) && !/embed_tokens|lm_head/.test(name));
-  const linearBytes = sum(
-    linear.flatMap((tensor) => storedEntries(tensor, plan.get(tensor.name)).map(entryBytes)),
-  );
+  const linearBytes = sum(linear.flatMap((tensor) => storedEntries(tensor, plan).map(entryBytes)));
   return {
     folder,
     quantizedWeights: sum([...plan.values()].map(({ shape }) => elements(shape))),
@@ -154,7 +151,7 @@ function summary(
 async function calibrate(
   checkpoint: Checkpoint,
   decoder: DecoderSpec,
-  plan: ReadonlyMap<string, StoredScheme>,
+  plan: TensorPlan,
   sequences: readonly (readonly number[])[],
   store: TensorStore,
   pool: Pool,
@@ -195,7 +192,7 @@ function sequencesOf(
 function requestOf(
   checkpoint: Checkpoint,
   tensors: readonly Tensor[],
-  plan: ReadonlyMap<string, StoredScheme>,
+  plan: TensorPlan,
   { calibrate }: QuantizeRun,
   sequences: readonly (readonly number[])[] | undefined,
 ): string {
@@ -226,19 +223,23 @@ function progressOf(total: number, { onProgress }: QuantizeRun) {
   };
 }
 
-function configOf(checkpoint: Checkpoint, plan: ReadonlyMap<string, StoredScheme>): Record<string, unknown> {
+function configOf(checkpoint: Checkpoint, plan: TensorPlan): Record<string, unknown> {
   const quantization: QuantizationConfig = {
     quant_method: QUANT_METHOD,
     version: FORMAT_VERSION,
     source: checkpoint.source,
-    tensors: Object.fromEntries(plan),
+    tensors: Object.fromEntries(storedWeights(plan)),
   };
   return { ...checkpoint.config, quantization_config: quantization };
 }
 
-function storedEntries(tensor: Tensor, stored: StoredScheme | undefined): TensorEntry[] {
-  if (!stored) return [{ name: tensor.name, dtype: "F32", shape: tensor.shape }];
-  const { codes, scales } = quantizedNames(tensor.name);
+/** What stands in the file for a tensor: a fused weight stands where its first part was. */
+function storedEntries(tensor: Tensor, plan: TensorPlan): TensorEntry[] {
+  const planned = plan.get(tensor.name);
+  if (!planned) return [{ name: tensor.name, dtype: "F32", shape: tensor.shape }];
+  const { name, stored } = planned.place;
+  if (stored.parts && stored.parts[0].name !== tensor.name) return [];
+  const { codes, scales } = quantizedNames(name);
   const [rows, columns] = stored.shape;
   const codeBytes = quantizerFor(parseScheme(stored.scheme)).codesByteLength(rows, columns);
   return [

@@ -4,6 +4,7 @@ import type { StoredScheme } from "../../checkpoint/quantization.ts";
 import { rowLayout } from "../../checkpoint/shape.ts";
 import type { QuantizedRows } from "./job.ts";
 import { pipeline } from "./pipeline.ts";
+import type { TensorPlan } from "./plan.ts";
 import type { Pool } from "./pool.node.ts";
 import type { TensorStore } from "./store.node.ts";
 
@@ -24,7 +25,7 @@ interface Part {
 /** Data-free mode: rounds the tensors that the plan names and copies the others as float32. */
 export async function quantizeTensors(
   tensors: readonly Tensor[],
-  plan: ReadonlyMap<string, StoredScheme>,
+  plan: TensorPlan,
   store: TensorStore,
   pool: Pool,
   signal?: AbortSignal,

@@ -1,32 +1,35 @@
 import { createHash, type Hash } from "node:crypto";
 import type { Tensor } from "../../checkpoint/checkpoint.ts";
 import { fromFloat32 } from "../../checkpoint/dtype.ts";
-import { quantizedNames, type StoredScheme } from "../../checkpoint/quantization.ts";
+import { quantizedNames } from "../../checkpoint/quantization.ts";
 import type { SafetensorsWriter } from "../../checkpoint/safetensors/writer.node.ts";
 import { rowLayout } from "../../checkpoint/shape.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
 import type { QuantizedRows } from "./job.ts";
 import { digest, type Journal } from "./journal.node.ts";
+import type { TensorPlan } from "./plan.ts";
 
 type Report = (phase: "round" | "observe" | "advance", tensor: string, done: number) => void;
+
+/** Bytes within a tensor of the file. */
+interface Place {
+  readonly name: string;
+  readonly at: number;
+  readonly byteLength: number;
+}
 
 /** Where quantized tensors go: into the file, and when complete into the journal. Rows of a tensor come in order. */
 export class TensorStore {
   readonly #writer: SafetensorsWriter;
   readonly #journal: Journal;
-  readonly #plan: ReadonlyMap<string, StoredScheme>;
+  readonly #plan: TensorPlan;
   readonly #report: Report;
   /** Hashes of what the tensors at work have so far: of codes and scales, apart. */
   readonly #open = new Map<string, { codes: Hash; scales: Hash }>();
   #done = 0;
 
-  constructor(
-    writer: SafetensorsWriter,
-    journal: Journal,
-    plan: ReadonlyMap<string, StoredScheme>,
-    report: Report,
-  ) {
+  constructor(writer: SafetensorsWriter, journal: Journal, plan: TensorPlan, report: Report) {
     this.#writer = writer;
     this.#journal = journal;
     this.#plan = plan;
@@ -50,9 +53,9 @@ export class TensorStore {
 
   /** Takes over a weight that is {@link finished}. */
   accept(name: string): void {
-    const { codes, scales } = quantizedNames(name);
-    this.#writer.accept(codes);
-    this.#writer.accept(scales);
+    const { codes, scales } = this.#places(name);
+    this.#writer.accept(codes.name, codes.byteLength);
+    this.#writer.accept(scales.name, scales.byteLength);
     const [rows, columns] = this.#plan.get(name)!.shape;
     this.progress("round", name, rows * columns);
   }
@@ -61,25 +64,21 @@ export class TensorStore {
   async finished(name: string): Promise<QuantizedRows | undefined> {
     const hash = this.#journal.finished.get(name);
     if (hash === undefined) return undefined;
-    const names = quantizedNames(name);
-    const codes = await this.#writer.read(names.codes);
-    const scales = await this.#writer.read(names.scales);
+    const places = this.#places(name);
+    const read = ({ name, at, byteLength }: Place) => this.#writer.read(name, at, byteLength);
+    const codes = await read(places.codes);
+    const scales = await read(places.scales);
     if (hash !== digest(digest(codes), digest(scales))) return undefined;
     return { codes, scales: new Float32Array(scales.buffer) };
   }
 
   /** Codes and scales of rows from `row` on. */
   async store(name: string, row: number, { codes, scales }: QuantizedRows): Promise<void> {
-    const { scheme, shape } = this.#plan.get(name)!;
-    const [rows, columns] = shape;
-    const names = quantizedNames(name);
+    const [rows, columns] = this.#plan.get(name)!.shape;
+    const places = this.#places(name, row);
     const scaleBytes = fromFloat32("F32", scales);
-    await this.#writer.write(
-      names.codes,
-      codes,
-      quantizerFor(parseScheme(scheme)).codesByteLength(row, columns),
-    );
-    await this.#writer.write(names.scales, scaleBytes, row * 4);
+    await this.#writer.write(places.codes.name, codes, places.codes.at);
+    await this.#writer.write(places.scales.name, scaleBytes, places.scales.at);
     const hashes = this.#hashes(name);
     hashes.codes.update(codes);
     hashes.scales.update(scaleBytes);
@@ -111,6 +110,20 @@ export class TensorStore {
 
   abort(): Promise<void> {
     return this.#writer.abort();
+  }
+
+  /** Where codes and scales of a weight's rows from `row` on lie in the file. */
+  #places(name: string, row = 0): { codes: Place; scales: Place } {
+    const { scheme, shape, place } = this.#plan.get(name)!;
+    const [rows, columns] = shape;
+    const names = quantizedNames(place.name);
+    const quantizer = quantizerFor(parseScheme(scheme));
+    const bytes = (count: number) => quantizer.codesByteLength(count, columns);
+    const [first, last] = [place.firstRow + row, place.firstRow + rows];
+    return {
+      codes: { name: names.codes, at: bytes(first), byteLength: bytes(last) - bytes(first) },
+      scales: { name: names.scales, at: first * 4, byteLength: (last - first) * 4 },
+    };
   }
 
   #hashes(name: string): { codes: Hash; scales: Hash } {

@@ -1,6 +1,6 @@
 import type { FloatWeights, LinearWeights, QuantizedWeights } from "../../backends/backend.ts";
 import type { LinearHandle } from "../../backends/operation.ts";
-import type { Slot } from "../../backends/slot.ts";
+import { type Slot, slotPart } from "../../backends/slot.ts";
 import type { LinearLoader, WasmDevice } from "../../backends/wasm/backend.ts";
 import { codeTable } from "../../quantizers/codeTable.ts";
 import { parseScheme, type Scheme } from "../../quantizers/scheme.ts";
@@ -19,12 +19,42 @@ const SLACK = 16;
 export const linearLoader: LinearLoader = {
   load: (weights, device) =>
     "readRows" in weights ? loadFloat(weights, device) : Promise.resolve(loadQuantized(weights, device)),
+  slice: (handle, firstRow, rows) => slice(handle as PackedLinear, firstRow, rows),
   free(handle, device) {
-    const { data, scales } = handle as PackedLinear;
+    const { data, scales, isSlice } = handle as PackedLinear;
+    if (isSlice) return;
     device.free(data);
     if (scales) device.free(scales);
   },
 };
+
+/** Every packing keeps the bytes of a tile's rows together. */
+function slice(weight: PackedLinear, firstRow: number, rows: number): PackedLinear {
+  if (firstRow % TILE_ROWS !== 0 || firstRow + rows > weight.rows) {
+    throw new RangeError(`rows [${firstRow}, ${firstRow + rows}) are no slice of ${weight.rows} rows`);
+  }
+  const { data, scales, packing } = weight;
+  const tiles = Math.ceil(weight.rows / TILE_ROWS);
+  const slack = packing === "fieldTiles" ? SLACK : 0;
+  const whole = packing === "float" || packing === "half" ? weight.rows / TILE_ROWS : tiles;
+  const tileBytes = (data.byteLength - slack) / whole;
+  const first = firstRow / TILE_ROWS;
+  const part = packing === "float" || packing === "half" ? rows / TILE_ROWS : Math.ceil(rows / TILE_ROWS);
+  return {
+    ...weight,
+    rows,
+    isSlice: true,
+    byteLength: (weight.byteLength * rows) / weight.rows,
+    data: slotPart(data, first * tileBytes, part * tileBytes + slack),
+    scales:
+      scales &&
+      slotPart(
+        scales,
+        firstRow * 4,
+        Math.min(scales.byteLength - firstRow * 4, roundUp(rows, TILE_ROWS) * 4),
+      ),
+  };
+}
 
 async function loadFloat(weights: FloatWeights, device: WasmDevice): Promise<LinearHandle> {
   const { scheme, rows, columns, readRows } = weights;

@@ -19,4 +19,6 @@ export interface PackedLinear extends LinearHandle {
   /** Of tiles of fields: how many of a band's tiles have the plan's first rate. */
   readonly lowTiles?: number;
   readonly rotation?: Rotation;
+  /** These are rows of other weights, who own the memory. */
+  readonly isSlice?: boolean;
 }
