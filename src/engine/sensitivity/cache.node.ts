@@ -1,0 +1,112 @@
+/**
+ * Where measured sensitivities stay: a JSON file beside the model, or in the user's cache when the model's place
+ * cannot be written or is not the user's own (packages, the hub's cache). See docs/planning.md, "Sensitivities".
+ *
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { z } from "zod";
+import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import { unwritable } from "../../checkpoint/outputFolder.node.ts";
+import type { SensitivityPart } from "./options.ts";
+
+const VERSION = 1;
+
+const fileSchema = z.object({
+  version: z.literal(VERSION),
+  request: z.string(),
+  parts: z.array(z.object({ tokens: z.number(), values: z.array(z.number()) })),
+});
+
+/** What a measurement has so far. */
+export interface SensitivityCache {
+  readonly parts: readonly SensitivityPart[];
+  /** Adds a part; the file is whole at any time. */
+  add(part: SensitivityPart): Promise<void>;
+}
+
+/** Opens the cache of a request: all that the result depends on, in words. */
+export async function openCache(
+  checkpoint: Checkpoint,
+  request: Readonly<Record<string, unknown>>,
+  tensors: readonly string[],
+  folder: string | undefined,
+): Promise<SensitivityCache> {
+  const key = createHash("sha256")
+    .update(JSON.stringify(request))
+    .update(await fingerprint(checkpoint))
+    .digest("hex");
+  const name = `halftone-sensitivities-${key.slice(0, 16)}.json`;
+  const folders = folder === undefined ? await cacheFolders(checkpoint.source) : [folder];
+  const parts: SensitivityPart[] = [];
+  for (const candidate of folders) {
+    const found = await readParts(join(candidate, name), key, tensors.length);
+    if (found.length > parts.length) parts.splice(0, parts.length, ...found);
+  }
+  return {
+    parts,
+    async add(part) {
+      parts.push(part);
+      const content = {
+        version: VERSION,
+        request: key,
+        model: checkpoint.source,
+        ...request,
+        tensors,
+        parts,
+      };
+      await writeFirst(folders, name, `${JSON.stringify(content, undefined, 1)}\n`);
+    },
+  };
+}
+
+async function readParts(path: string, key: string, tensors: number): Promise<SensitivityPart[]> {
+  const text = await readFile(path, "utf8").catch(() => undefined);
+  if (text === undefined) return [];
+  try {
+    const { request, parts } = fileSchema.parse(JSON.parse(text));
+    return request === key && parts.every(({ values }) => values.length === tensors) ? parts : [];
+  } catch {
+    // A file that is no cache of this version is measured anew.
+    return [];
+  }
+}
+
+/** Writes into the first of the folders that can be written. */
+async function writeFirst(folders: readonly string[], name: string, text: string): Promise<void> {
+  let failure: unknown;
+  for (const folder of folders) {
+    const path = join(folder, name);
+    try {
+      await mkdir(folder, { recursive: true });
+      await writeFile(`${path}.partial`, text);
+      await rename(`${path}.partial`, path);
+      return;
+    } catch (cause) {
+      failure = unwritable(path, cause);
+    }
+  }
+  throw failure;
+}
+
+async function cacheFolders(source: string): Promise<string[]> {
+  const root = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
+  const own = join(root, "halftone", "sensitivities");
+  const info = await stat(source).catch(() => undefined);
+  if (!info) return [own];
+  return [info.isDirectory() ? resolve(source) : dirname(resolve(source)), own];
+}
+
+/** Config, tensors and the values of all vectors (norms, biases), which any training changes. */
+async function fingerprint({ config, tensors }: Checkpoint): Promise<string> {
+  const hash = createHash("sha256").update(JSON.stringify(config));
+  for (const tensor of [...tensors.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { name, shape, encoding } = tensor;
+    hash.update(JSON.stringify([name, shape, encoding]));
+    if (shape.length === 1) hash.update(await tensor.readRows(0, shape[0]));
+  }
+  return hash.digest("hex");
+}
