@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { speculationModes } from "../speculation/mode.ts";
 import { biases, choice, number, numberOr, numbers, text, textOr, texts, toggle } from "./flag.ts";
 
 const threads = { from: 1, to: 256 };
@@ -55,7 +56,14 @@ const samplingFlags = {
   system: text({ value: "TEXT", help: "system message of the conversation" }),
 };
 
-export const chatFlags = { ...engineFlags, context, ...samplingFlags, ...commonFlags };
+const speculationFlags = {
+  speculate: choice(speculationModes, "auto", {
+    help: "who drafts tokens for the model to verify, several at a time; auto measures what pays",
+  }),
+  draft: number({ from: 1, to: 8 }, { help: "tokens of a draft", standard: "adapted to what is accepted" }),
+};
+
+export const chatFlags = { ...engineFlags, context, ...speculationFlags, ...samplingFlags, ...commonFlags };
 
 export const runFlags = {
   ...chatFlags,

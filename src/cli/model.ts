@@ -56,7 +56,7 @@ export async function openModel(name: string): Promise<Checkpoint> {
 /** How the flags ask for an answer. */
 export function generateOptions(flags: Values<typeof chatFlags>): GenerateOptions {
   const { temperature, topK, topP, minP, repetitionPenalty, presencePenalty, frequencyPenalty } = flags;
-  const { logitBias, seed, stop, maxTokens } = flags;
+  const { logitBias, seed, stop, maxTokens, speculate, draft } = flags;
   return {
     temperature,
     topK,
@@ -69,5 +69,7 @@ export function generateOptions(flags: Values<typeof chatFlags>): GenerateOption
     seed,
     stop,
     maxTokens,
+    speculate,
+    draft,
   };
 }

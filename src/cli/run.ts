@@ -1,6 +1,7 @@
 import type { Generation } from "../engine/generation.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
+import type { SpeculationStatistics } from "../speculation/statistics.ts";
 import type { ChatMessage } from "../text/chatTemplate.ts";
 import { readStdin } from "./files.ts";
 import type { Values } from "./flag.ts";
@@ -52,11 +53,19 @@ async function stream(answer: Generation): Promise<void> {
     await print(piece);
   }
   if (!text.endsWith("\n")) await print("\n");
-  const { promptTokens, promptTokensPerSecond, completionTokens, tokensPerSecond } = await answer.result;
+  const { promptTokens, promptTokensPerSecond, completionTokens, tokensPerSecond, speculation } =
+    await answer.result;
   remark(
     `${completionTokens} tokens, ${significant(tokensPerSecond)} tokens/s; ` +
-      `prompt of ${promptTokens}, ${significant(promptTokensPerSecond)} tokens/s`,
+      `prompt of ${promptTokens}, ${significant(promptTokensPerSecond)} tokens/s` +
+      (speculation ? drafting(speculation) : ""),
   );
+}
+
+function drafting({ drafted, accepted, speedup }: SpeculationStatistics): string {
+  if (drafted === 0) return "";
+  const pay = speedup === null ? "" : `, ${significant(speedup)} times as fast`;
+  return `; ${accepted} of ${drafted} drafted tokens accepted${pay}`;
 }
 
 async function printResult(answer: Generation): Promise<void> {

@@ -52,8 +52,11 @@ export interface StepInput {
   readonly positions: ArrayLike<number>;
   /** Which sequence each token belongs to; default 0 for all. */
   readonly sequences?: ArrayLike<number>;
-  /** Length that the longest sequence will reach, where ropes depend on it; default up to this step. */
-  readonly length?: number;
+  /**
+   * Length that sequences reach, where ropes depend on it: one for all tokens, by default up to this step's last
+   * position, or each token's own.
+   */
+  readonly length?: number | ArrayLike<number>;
 }
 
 /** Brings the tokens of a step into the buffers, and the angles of their positions. */
@@ -67,12 +70,13 @@ export function uploadStep(
   backend.upload(buffers.ids, new Int32Array(ids));
   backend.upload(buffers.positions, new Int32Array(positions));
   backend.upload(buffers.sequences, sequences ? new Int32Array(sequences) : new Int32Array(rows));
-  let longest = length;
+  let longest = typeof length === "number" ? length : 0;
   for (let i = 0; i < rows; i++) longest = Math.max(longest, positions[i] + 1);
   spec.ropes.forEach((rope, r) => {
-    const frequencies = rope.inverseFrequencies(longest);
+    const shared = typeof length === "number" ? rope.inverseFrequencies(longest) : undefined;
     const table = new Float32Array(rows * rope.rotated);
     for (let i = 0; i < rows; i++) {
+      const frequencies = shared ?? rope.inverseFrequencies((length as ArrayLike<number>)[i]);
       ropeRow(rope, frequencies, positions[i], table.subarray(i * rope.rotated, (i + 1) * rope.rotated));
     }
     backend.upload(buffers.ropes[r], table);

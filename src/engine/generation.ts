@@ -1,14 +1,17 @@
 import { UsageError } from "../errors.ts";
+import { createSpeculator, type SpeculationOptions } from "../speculation/createSpeculator.ts";
+import type { SpeculationStatistics } from "../speculation/statistics.ts";
 import { createDetokenizer } from "../text/detokenizer.ts";
 import { breather } from "./breathe.ts";
 import type { Model } from "./model.ts";
 import { prefill } from "./prefill.ts";
+import { crossesBorder, roomBeforeBorder } from "./ropeBorders.ts";
 import type { SamplerOptions } from "./sampler/options.ts";
 import { createSampler } from "./sampler/sampler.ts";
 import { createStopMatcher } from "./stopStrings.ts";
 
 /** Greedy unless a temperature is given. */
-export interface GenerateOptions extends SamplerOptions {
+export interface GenerateOptions extends SamplerOptions, SpeculationOptions {
   /** Most tokens to generate; default what the context leaves. */
   readonly maxTokens?: number;
   /** Texts that end the answer; they are not part of it. */
@@ -31,6 +34,8 @@ export interface GenerationResult {
   readonly promptTokensPerSecond: number;
   /** Generated tokens per second after the first. */
   readonly tokensPerSecond: number;
+  /** How drafting went; absent when it was off. */
+  readonly speculation?: SpeculationStatistics;
 }
 
 /** An answer in the making: iterate for its text, await `result` for the whole. It runs once, when first asked. */
@@ -85,46 +90,55 @@ export class Generation implements AsyncIterable<string> {
   }
 
   async *#run(): AsyncGenerator<string, GenerationResult, undefined> {
-    const { tokenizer, runner, context } = this.#model;
-    const { maxTokens = Infinity, stop = [], ignoreEos = false, signal, ...sampling } = this.#options;
+    const { tokenizer, runner, context, spec } = this.#model;
+    const { maxTokens = Infinity, stop = [], ignoreEos = false, signal, ...others } = this.#options;
+    const { speculate = "auto", draft, ...sampling } = others;
     const prompt = this.#prompt;
     const sampler = createSampler({ temperature: 0, ...sampling });
+    const repeatable = sampling.seed !== undefined && !sampler.greedy;
+    const speculator = createSpeculator(runner, { speculate, draft }, repeatable);
     const matcher = createStopMatcher(stop);
     const detokenizer = createDetokenizer(tokenizer);
     const limit = Math.min(maxTokens, context - prompt.length);
-    // Past these lengths a rope turns all positions otherwise, cached keys included.
-    const borders = new Set(this.#model.spec.ropes.map(({ border }) => border));
     const breathe = breather();
     const tokens: number[] = [];
     let text = "";
     let finishReason: GenerationResult["finishReason"] = "length";
 
-    const started = performance.now();
-    let logits: Float32Array | undefined = await prefill(runner, prompt, signal);
-    let firstAt = performance.now();
-    while (logits !== undefined && tokens.length < limit) {
-      if (signal?.aborted) break;
-      const id = sampler.sample(logits, { prompt, generated: tokens });
-      tokens.push(id);
-      if (tokens.length === 1) firstAt = performance.now();
-      if (!ignoreEos && tokenizer.eosIds.has(id)) {
-        finishReason = "stop";
-        break;
-      }
-      const piece = matcher.push(detokenizer.push(id));
-      text += piece.text;
-      if (piece.text) yield piece.text;
-      if (piece.stop !== undefined) {
-        finishReason = "stop";
-        break;
-      }
-      if (tokens.length >= limit) break;
+    const next = async (): Promise<readonly number[]> => {
       const length = prompt.length + tokens.length;
-      logits = borders.has(length - 1)
-        ? await prefill(runner, [...prompt, ...tokens], signal)
-        : await runner.step({ ids: [id], positions: [length - 1] }, "last");
+      if (tokens.length === 0 || crossesBorder(spec, length)) {
+        const logits = await prefill(runner, [...prompt, ...tokens], signal);
+        return logits ? [sampler.sample(logits, { prompt, generated: tokens })] : [];
+      }
+      const room = Math.min(limit - tokens.length, roomBeforeBorder(spec, length));
+      const [burst] = await speculator.burst([{ slot: 0, prompt, generated: tokens, room, sampler }]);
+      return burst;
+    };
+
+    const started = performance.now();
+    let firstAt: number | undefined;
+    answer: while (tokens.length < limit && !signal?.aborted) {
+      const burst = await next();
+      firstAt ??= performance.now();
+      for (const id of burst) {
+        if (signal?.aborted) break answer;
+        tokens.push(id);
+        if (!ignoreEos && tokenizer.eosIds.has(id)) {
+          finishReason = "stop";
+          break answer;
+        }
+        const piece = matcher.push(detokenizer.push(id));
+        text += piece.text;
+        if (piece.text) yield piece.text;
+        if (piece.stop !== undefined) {
+          finishReason = "stop";
+          break answer;
+        }
+      }
       await breathe();
     }
+    firstAt ??= performance.now();
     const seconds = (performance.now() - firstAt) / 1000;
     const rest = matcher.push(detokenizer.flush()).text + matcher.flush();
     text += rest;
@@ -139,6 +153,7 @@ export class Generation implements AsyncIterable<string> {
       timeToFirstToken,
       promptTokensPerSecond: prompt.length / Math.max(timeToFirstToken, 1e-9),
       tokensPerSecond: tokens.length > 1 ? (tokens.length - 1) / Math.max(seconds, 1e-9) : 0,
+      ...(speculate === "off" ? {} : { speculation: speculator.statistics }),
     };
   }
 }

@@ -2,7 +2,7 @@ import { breather } from "./breathe.ts";
 import type { Runner } from "./runner.ts";
 
 /**
- * Feeds tokens into sequence 0 from position `start`, a chunk at a time.
+ * Feeds tokens into a sequence from position `start`, a chunk at a time.
  * Returns the last token's logits, undefined when the signal ended it first.
  */
 export async function prefill(
@@ -10,6 +10,7 @@ export async function prefill(
   ids: readonly number[],
   signal?: AbortSignal,
   start = 0,
+  sequence = 0,
 ): Promise<Float32Array | undefined> {
   const breathe = breather();
   let logits: Float32Array | undefined;
@@ -18,7 +19,9 @@ export async function prefill(
     const part = ids.slice(at, at + runner.chunk);
     const last = at + part.length === ids.length;
     const positions = part.map((_, i) => start + at + i);
-    logits = await runner.step({ ids: part, positions, length: start + ids.length }, last ? "last" : "none");
+    const sequences = part.map(() => sequence);
+    const input = { ids: part, positions, sequences, length: start + ids.length };
+    logits = await runner.step(input, last ? "last" : "none");
     await breathe();
   }
   return logits;

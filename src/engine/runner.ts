@@ -98,7 +98,7 @@ export class Runner {
       if (this.#logits) this.#backend.free(this.#logits);
       this.#logits = this.#backend.reserve(bytes);
     }
-    const key = `${rows} ${wanted} ${readingKey(reading)}`;
+    const key = `${rows} ${logitRows} ${readingKey(reading)}`;
     let program = this.#programs.get(key);
     if (program) this.#programs.delete(key);
     else program = this.#backend.record(forward(this.forwardPlan, reading, rows, wanted, this.#logits));

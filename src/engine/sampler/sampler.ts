@@ -35,6 +35,8 @@ export interface Sampler {
    * single one for greedy. Written to `target` when given.
    */
   distribution(logits: Float32Array, history: TokenHistory, target?: Float32Array): Float32Array;
+  /** Whether it takes the likeliest token, and nothing is left to chance. */
+  readonly greedy: boolean;
   /** The generator that `sample` draws from. */
   readonly random: Random;
   /** Its seed, for saying how to repeat the answer. */
@@ -94,6 +96,7 @@ export function createSampler(options: SamplerOptions = {}): Sampler {
   }
 
   return {
+    greedy: temperature === 0,
     random,
     seed,
     sample(logits, history) {

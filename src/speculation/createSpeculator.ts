@@ -1,0 +1,67 @@
+import type { ActivationPrecision } from "../backends/operation.ts";
+import type { Runner } from "../engine/runner.ts";
+import { UsageError } from "../errors.ts";
+import type { Drafter } from "./drafter.ts";
+import type { SpeculationMode } from "./mode.ts";
+import { ngramDrafter } from "./ngram.ts";
+import { adaptivePolicy, fixedPolicy, LONGEST_DRAFT } from "./policy.ts";
+import { readingDrafter } from "./readingDrafter.ts";
+import { Speculator } from "./speculator.ts";
+
+export interface SpeculationOptions {
+  /**
+   * Who drafts tokens that the model then verifies several at a time; the tokens stay those of the model alone (drawn
+   * ones: their distribution). Default `auto`, which measures all ways and drafts as far as it pays.
+   */
+  readonly speculate?: SpeculationMode;
+  /** Tokens of a draft; default adapted to what is accepted and what it costs. */
+  readonly draft?: number;
+}
+
+/** From the most precise reading to the least. */
+const precisions: readonly ActivationPrecision[] = ["float", "int8", "int4"];
+const drafts = { w4a8: "int8", w4a4: "int4" } as const;
+
+/**
+ * Makes what lets one answer grow.
+ *
+ * @param repeatable the answer is drawn with a given seed: `auto` then keeps to drafts that leave the draws as they are
+ * @throws UsageError when drafts would read the model no cheaper than its own reading, or for a length out of range
+ */
+export function createSpeculator(
+  runner: Runner,
+  { speculate = "auto", draft }: SpeculationOptions,
+  repeatable: boolean,
+): Speculator {
+  if (draft !== undefined && !(Number.isInteger(draft) && draft >= 1 && draft <= LONGEST_DRAFT))
+    throw new UsageError(`the draft length is ${draft}; give 1 to ${LONGEST_DRAFT}`);
+  const drafters = draftersFor(runner, speculate, repeatable);
+  if (draft !== undefined && speculate !== "auto")
+    return new Speculator(runner, fixedPolicy(drafters, draft));
+  return new Speculator(runner, adaptivePolicy(drafters, { rests: speculate === "auto", most: draft }));
+}
+
+function draftersFor(runner: Runner, mode: SpeculationMode, repeatable: boolean): Drafter[] {
+  const { activations } = runner.reading;
+  const cheaper = precisions.slice(precisions.indexOf(activations) + 1);
+  const reader = (name: "w4a8" | "w4a4") => readingDrafter(name, runner, { activations: drafts[name] });
+  switch (mode) {
+    case "off":
+      return [];
+    case "ngram":
+      return [ngramDrafter()];
+    case "auto": {
+      const readers = repeatable
+        ? []
+        : (["w4a8", "w4a4"] as const).filter((name) => cheaper.includes(drafts[name]));
+      return [ngramDrafter(), ...readers.map(reader)];
+    }
+    default:
+      if (!cheaper.includes(drafts[mode])) {
+        throw new UsageError(
+          `drafts of ${mode} read activations as ${drafts[mode]}, and so does the model: verify with a more precise reading (--activations float)`,
+        );
+      }
+      return [reader(mode)];
+  }
+}
