@@ -103,10 +103,7 @@ export function problemJsonSchema(): unknown {
 export function parseProblem(value: unknown): Problem {
   const result = problemSchema.safeParse(value);
   if (!result.success) {
-    const { issues } = result.error;
-    const named = issues.slice(0, MAX_NAMED).map(({ path, message }) => `${place(path)}: ${message}`);
-    const more = issues.length > MAX_NAMED ? `; ${issues.length - MAX_NAMED} more` : "";
-    throw new UsageError(`${named.join("; ")}${more}; see docs/planning.md for the format`);
+    throw new UsageError(`${problemsOf(result.error.issues)}; see docs/planning.md for the format`);
   }
   checkReferences(result.data);
   return result.data;
@@ -144,6 +141,15 @@ function checkReferences({ layers, options, budget, costs = [], measured = [] }:
   if ("seconds" in budget && costs.length === 0) {
     fail("costs", "a budget of seconds needs the seconds of layers; list them");
   }
+}
+
+/** The first few problems that a schema found, with their places. */
+export function problemsOf(
+  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
+): string {
+  const named = issues.slice(0, MAX_NAMED).map(({ path, message }) => `${place(path)}: ${message}`);
+  const more = issues.length > MAX_NAMED ? `; ${issues.length - MAX_NAMED} more` : "";
+  return `${named.join("; ")}${more}`;
 }
 
 function indexOf(named: readonly { readonly name: string }[], list: string): Map<string, number> {

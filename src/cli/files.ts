@@ -20,6 +20,17 @@ export async function readTextFile(path: string, flag: string): Promise<string> 
   }
 }
 
+/** Reads a JSON file that a flag names; `where` describes the format. */
+export async function readJsonFile(path: string, flag: string, where: string): Promise<unknown> {
+  const content = await readTextFile(path, flag);
+  try {
+    return JSON.parse(content);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message.replace(/\s+/g, " ").slice(0, 160) : "unreadable";
+    throw new UsageError(`${flag} ${path}: broken JSON (${reason}); see ${where} for the format`, { cause });
+  }
+}
+
 /** Writes a text to a file that a flag names. */
 export async function writeTextFile(path: string, content: string, flag: string): Promise<void> {
   await writeFile(path, content).catch((cause: NodeJS.ErrnoException) => {

@@ -113,6 +113,26 @@ export function numbers(range: NumberRange, texts: Texts): Flag<readonly number[
   };
 }
 
+const byteUnits: Readonly<Record<string, number>> = {
+  ...{ "": 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12 },
+  ...{ kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40 },
+};
+
+/** A number of bytes with its unit: `900MB`, `1.5 GiB`. */
+export function byteCount(texts: Texts): Flag<number | undefined> {
+  return {
+    value: "SIZE",
+    ...texts,
+    initial: undefined,
+    read(given, from) {
+      const match = /^(\d+\.?\d*|\.\d+)\s*([a-z]*)$/i.exec(last(given).trim());
+      const bytes = Math.floor(Number(match?.[1]) * byteUnits[match?.[2].toLowerCase() ?? "?"]);
+      if (Number.isSafeInteger(bytes) && bytes > 0) return bytes;
+      throw wrong(from, last(given), "a size such as 900MB or 1.5GB");
+    },
+  };
+}
+
 /** `ID=BIAS` pairs between commas, as an object. */
 export function biases(texts: Texts): Flag<Readonly<Record<number, number>> | undefined> {
   return {

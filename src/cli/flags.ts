@@ -4,7 +4,7 @@
  * @module
  */
 import { speculationModes } from "../speculation/mode.ts";
-import { biases, choice, number, numberOr, numbers, text, textOr, texts, toggle } from "./flag.ts";
+import { biases, byteCount, choice, number, numberOr, numbers, text, textOr, texts, toggle } from "./flag.ts";
 
 const threads = { from: 1, to: 256 };
 
@@ -71,6 +71,26 @@ export const runFlags = {
   json,
 };
 
+/** What a device affords, and what a plan for it is made of. */
+const budgetFlags = {
+  bits: number(
+    { from: 1, to: 16, whole: false },
+    { environment: false, help: "bits per weight of the linear layers, a mean over all of them" },
+  ),
+  memory: byteCount({ environment: false, help: "size of the weights' file, embedding and head included" }),
+  sensitivities: text({
+    value: "FILE",
+    environment: false,
+    help: "how much each layer matters, as JSON",
+  }),
+  schemes: text({
+    value: "SCHEME,...",
+    environment: false,
+    help: "quantizers to choose from",
+    standard: "all but tcq",
+  }),
+};
+
 export const quantizeFlags = {
   output: output("folder to write; required"),
   scheme: textOr("nuq-4", {
@@ -99,8 +119,19 @@ export const quantizeFlags = {
 };
 
 export const planFlags = {
-  problem: text({ value: "FILE", environment: false, help: "JSON problem, see docs/planning.md; required" }),
+  ...budgetFlags,
+  embeddingScheme: textOr("uniform-8", {
+    value: "SCHEME",
+    help: "of embedding and output head under --bits, which plans the linear layers alone",
+  }),
   output: output("file to write the plan to, as JSON"),
+  plot: text({ value: "FILE", environment: false, help: "SVG to write: the mix over the blocks" }),
+  problem: text({
+    value: "FILE",
+    environment: false,
+    help: "JSON problem to solve instead of a model's, see docs/planning.md",
+  }),
+  threads: number(threads, { help: "threads that measure and will run the model", standard: "all cores" }),
   json,
   ...commonFlags,
 };

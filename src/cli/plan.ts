@@ -1,51 +1,17 @@
-import type { Plan } from "../budget/plan.ts";
-import type { Problem } from "../budget/problem.ts";
-import { solve } from "../budget/solve.ts";
 import { UsageError } from "../errors.ts";
-import { readTextFile, required, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
-import { formatBytes, significant } from "./format.ts";
-import { print, printJson, table } from "./output.ts";
 import type { Invocation } from "./verb.ts";
 
 /** `halftone plan`: which quantizer each layer gets, and which layers are fused. */
-export async function plan({ flags }: Invocation<typeof planFlags>): Promise<void> {
-  const path = required(flags.problem, "--problem FILE");
-  const problem = parse(await readTextFile(path, "--problem"), path);
-  const solved = await solve(problem).catch((error: unknown) => {
-    if (error instanceof UsageError) throw new UsageError(`${path}: ${error.message}`, { cause: error });
-    throw error;
-  });
-  if (flags.output !== undefined) {
-    await writeTextFile(flags.output, `${JSON.stringify(solved, null, 2)}\n`, "-o");
+export async function plan(invocation: Invocation<typeof planFlags>): Promise<void> {
+  const [name] = invocation.operands;
+  if (name === undefined) {
+    const { planProblem } = await import("./planProblem.ts");
+    return planProblem(invocation);
   }
-  if (flags.json) return printJson(solved);
-  const summary = summaryOf(solved);
-  if (flags.output !== undefined) {
-    return print(`${flags.output}: ${solved.choice.length} choices\n${summary}`);
+  if (invocation.flags.problem !== undefined) {
+    throw new UsageError("--problem says it all; leave out MODEL, or the problem");
   }
-  const bits = new Map(problem.options.map((option) => [option.name, significant(option.bits)]));
-  const rows = solved.choice.map(({ layers, option }) => [layers.join(" + "), option, bits.get(option)!]);
-  await print(`${summary}\n${table(["layers", "option", "bits"], rows, ["bits"])}`);
-}
-
-function parse(text: string, path: string): Problem {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message.replace(/\s+/g, " ").slice(0, 160) : "unreadable";
-    throw new UsageError(`--problem ${path}: broken JSON (${reason}); see docs/planning.md for the format`, {
-      cause,
-    });
-  }
-}
-
-function summaryOf({ bits, bytes, seconds, objective, bound, gap, ...rest }: Plan): string {
-  const time = seconds === undefined ? "" : `, ${(1000 * seconds).toPrecision(4)} ms`;
-  const { idealObjective, distortionGap, allocationGap } = rest;
-  return (
-    `${significant(bits)} bits per weight, ${formatBytes(bytes)}${time}\n` +
-    `predicted loss ${objective.toPrecision(5)}, no plan is below ${bound.toPrecision(5)} (gap ${(100 * gap).toFixed(3)}%)\n` +
-    `ideal quantizers ${idealObjective.toPrecision(4)}, distortion ${distortionGap.toPrecision(3)} more, allocation ${allocationGap.toPrecision(3)} more\n`
-  );
+  const { planModel } = await import("./planModel.ts");
+  return planModel(name, invocation);
 }

@@ -33,10 +33,10 @@ export const verbs: readonly Verb[] = [
   }),
   defineVerb({
     name: "plan",
-    summary: "spend a budget of bits or seconds over layers",
-    operands: [],
+    summary: "spend bits or memory where they matter: a quantizer for each layer",
+    operands: ["[MODEL]"],
     flags: flags.planFlags,
-    example: "halftone plan --problem problem.json -o plan.json",
+    example: "halftone plan ./model --bits 3.25 -o plan.json",
     load: async () => (await import("./plan.ts")).plan,
   }),
   defineVerb({

@@ -3,9 +3,7 @@ import { join } from "node:path";
 import { unwritable } from "../outputFolder.node.ts";
 import { buildHeader, entryBytes, type StoredEntry, type TensorEntry } from "./header.ts";
 import { INDEX_FILE, SINGLE_FILE } from "./reader.ts";
-
-/** Shards as large as transformers writes them. */
-export const DEFAULT_SHARD_BYTES = 4_000_000_000;
+import { DEFAULT_SHARD_BYTES, METADATA, splitShards } from "./shards.ts";
 
 /** One read call takes less than 2 GB. */
 const READ_BYTES = 2 ** 28;
@@ -110,7 +108,7 @@ export async function createSafetensors(
 export async function createModelSafetensors(
   folder: string,
   tensors: readonly TensorEntry[],
-  { metadata = { format: "pt" }, maxShardBytes = DEFAULT_SHARD_BYTES, resume }: WriterOptions = {},
+  { metadata = METADATA, maxShardBytes = DEFAULT_SHARD_BYTES, resume }: WriterOptions = {},
 ): Promise<SafetensorsWriter> {
   const shards = splitShards(tensors, maxShardBytes);
   if (shards.length <= 1) return createSafetensors(join(folder, SINGLE_FILE), tensors, metadata, resume);
@@ -187,21 +185,6 @@ export async function writeSafetensors(
     await writer.abort();
     throw error;
   }
-}
-
-function splitShards(tensors: readonly TensorEntry[], limit: number): TensorEntry[][] {
-  const shards: TensorEntry[][] = [];
-  let room = 0;
-  for (const entry of tensors) {
-    const size = entryBytes(entry);
-    if (shards.length === 0 || size > room) {
-      shards.push([]);
-      room = limit;
-    }
-    shards[shards.length - 1].push(entry);
-    room -= size;
-  }
-  return shards;
 }
 
 /** An unfinished file, when it has this header and size. */

@@ -7,7 +7,6 @@ import {
   FORMAT_VERSION,
   QUANT_METHOD,
   type QuantizationConfig,
-  quantizedNames,
 } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
@@ -15,8 +14,6 @@ import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
 import { openWasm } from "../../ops/wasm.ts";
-import { quantizerFor } from "../../quantizers/registry.ts";
-import { parseScheme } from "../../quantizers/scheme.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import {
   type CalibrateOptions,
@@ -26,6 +23,7 @@ import {
 import { calibrationSequences } from "../calibrate/sequences.ts";
 import { tieMissingHead } from "../weights.ts";
 import { quantizeLayers, weightsOf } from "./calibrated.node.ts";
+import { keptTensors, storedEntries } from "./entries.ts";
 import { digest, journalMatches, openJournal } from "./journal.node.ts";
 import { planTensors, type QuantizeOptions, storedWeights, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
@@ -85,10 +83,7 @@ export async function quantizeCheckpoint(
     checkpoint,
   );
   const sequences = run.calibrate && sequencesOf(checkpoint, decoder, run.calibrate);
-  // A head that the config ties to the embedding is dead weight.
-  const tensors = [...checkpoint.tensors.values()].filter(
-    ({ name }) => name !== "lm_head.weight" || checkpoint.config.tie_word_embeddings !== true,
-  );
+  const tensors = keptTensors(checkpoint);
   const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan));
   const total = sum(tensors.map(({ shape }) => elements(shape)));
   const request = requestOf(checkpoint, tensors, plan, run, sequences);
@@ -231,21 +226,6 @@ function configOf(checkpoint: Checkpoint, plan: TensorPlan): Record<string, unkn
     tensors: Object.fromEntries(storedWeights(plan)),
   };
   return { ...checkpoint.config, quantization_config: quantization };
-}
-
-/** What stands in the file for a tensor: a fused weight stands where its first part was. */
-function storedEntries(tensor: Tensor, plan: TensorPlan): TensorEntry[] {
-  const planned = plan.get(tensor.name);
-  if (!planned) return [{ name: tensor.name, dtype: "F32", shape: tensor.shape }];
-  const { name, stored } = planned.place;
-  if (stored.parts && stored.parts[0].name !== tensor.name) return [];
-  const { codes, scales } = quantizedNames(name);
-  const [rows, columns] = stored.shape;
-  const codeBytes = quantizerFor(parseScheme(stored.scheme)).codesByteLength(rows, columns);
-  return [
-    { name: codes, dtype: "U8", shape: [codeBytes] },
-    { name: scales, dtype: "F32", shape: [rows] },
-  ];
 }
 
 function elements(shape: readonly number[]): number {

@@ -1,0 +1,52 @@
+import type { ModelPlan } from "../budget/modelPlan.ts";
+import { Planner } from "../engine/planning/planner.ts";
+import { UsageError } from "../errors.ts";
+import { budgetOf, layerFacts, paletteOf } from "./budget.ts";
+import { writeTextFile } from "./files.ts";
+import type { planFlags } from "./flags.ts";
+import { formatBytes, significant } from "./format.ts";
+import { openModel } from "./model.ts";
+import { print, printJson, remark } from "./output.ts";
+import { drawMix } from "./planPicture.ts";
+import type { Invocation } from "./verb.ts";
+
+/** `halftone plan MODEL`: spends a budget over a model's layers. */
+export async function planModel(name: string, { flags }: Invocation<typeof planFlags>): Promise<void> {
+  const budget = budgetOf(flags);
+  if (budget === undefined) throw new UsageError("nothing to spend; give --bits N or --memory SIZE");
+  const palette = paletteOf(flags.schemes);
+  const checkpoint = await openModel(name);
+  try {
+    const facts = await layerFacts(checkpoint, flags);
+    const planner = new Planner(checkpoint, { ...facts, palette, embeddingScheme: flags.embeddingScheme });
+    const plan = await planner.plan(budget);
+    if (flags.output !== undefined) {
+      await writeTextFile(flags.output, `${JSON.stringify(plan, null, 2)}\n`, "-o");
+      remark(`${flags.output} written`);
+    }
+    if (flags.plot !== undefined) {
+      const { mixPlot } = await import("./planPlot.ts");
+      await writeTextFile(flags.plot, mixPlot(plan, name), "--plot");
+      remark(`${flags.plot} written`);
+    }
+    if (flags.json) return await printJson(plan);
+    await print(`${summaryOf(name, plan)}\n${drawMix(plan.choice)}`);
+  } finally {
+    await checkpoint.close();
+  }
+}
+
+/** What a plan promises, in two or three lines. */
+export function summaryOf(name: string, { predicted, bound, objective, gap }: ModelPlan): string {
+  const { bytes, linearBits, loss, tokensPerSecond } = predicted;
+  const speed = tokensPerSecond === undefined ? "" : `, ${significant(tokensPerSecond)} tokens/s`;
+  return (
+    `${name}: ${formatBytes(bytes)} (${bytes} bytes), linear layers at ${linearBits.toFixed(3)} bits with scales${speed}\n` +
+    `predicted loss ${significantly(loss)} nats per token; of what was planned ${significantly(objective)}, ` +
+    `and no plan is below ${significantly(bound)} (gap ${(100 * gap).toFixed(3)}%)\n`
+  );
+}
+
+function significantly(value: number): string {
+  return String(Number(value.toPrecision(4)));
+}
