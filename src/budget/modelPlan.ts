@@ -31,7 +31,10 @@ export const modelPlanSchema = z.object({
   model: z
     .object({
       source: z.string().describe("Where the planned model came from, for people."),
-      digest: z.string().optional().describe("Of its tensors; without it any model of these layers is taken."),
+      digest: z
+        .string()
+        .optional()
+        .describe("Of its tensors; without it any model of these layers is taken."),
     })
     .describe("Which model was planned."),
   budget: z.union([
@@ -71,17 +74,23 @@ export function parseModelPlan(value: unknown): ModelPlan {
     unknown
   >;
   if (format !== PLAN_FORMAT) {
-    throw new UsageError(`is no plan for a model ("format" must be "${PLAN_FORMAT}"); make one with halftone plan MODEL`);
+    throw new UsageError(
+      `is no plan for a model ("format" must be "${PLAN_FORMAT}"); make one with halftone plan MODEL`,
+    );
   }
   if (version !== PLAN_VERSION) {
-    throw new UsageError(`has version ${String(version)}, this Halftone reads ${PLAN_VERSION}; update halftone`);
+    throw new UsageError(
+      `has version ${String(version)}, this Halftone reads ${PLAN_VERSION}; update halftone`,
+    );
   }
   const result = modelPlanSchema.safeParse(value);
-  if (!result.success) throw new UsageError(`${problemsOf(result.error.issues)}; make it anew with halftone plan MODEL`);
+  if (!result.success)
+    throw new UsageError(`${problemsOf(result.error.issues)}; make it anew with halftone plan MODEL`);
   const seen = new Set<string>();
   for (const [i, { layers }] of result.data.choice.entries()) {
     for (const layer of layers) {
-      if (seen.has(layer)) throw new UsageError(`choice[${i}].layers: names ${JSON.stringify(layer)} a second time`);
+      if (seen.has(layer))
+        throw new UsageError(`choice[${i}].layers: names ${JSON.stringify(layer)} a second time`);
       seen.add(layer);
     }
   }

@@ -7,15 +7,30 @@ import { z } from "zod";
 import { problemsOf } from "../budget/problem.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { LayerFacts, ModelBudget } from "../engine/planning/problem.ts";
+import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
-import { readJsonFile, required } from "./files.ts";
+import { readJsonFile, readTextFile } from "./files.ts";
+import { formatSeconds } from "./format.ts";
+import { interruptible } from "./interrupt.ts";
+import { progressLine } from "./progress.ts";
 
 export interface BudgetFlags {
   readonly bits: number | undefined;
   readonly memory: number | undefined;
+}
+
+export interface PlannerFlags extends FactFlags {
+  readonly schemes: string | undefined;
+  readonly embeddingScheme: string;
+}
+
+export interface FactFlags {
   readonly sensitivities: string | undefined;
+  readonly sequences: number;
+  readonly calibrate: readonly string[];
+  readonly threads: number | undefined;
 }
 
 /** The one budget that the flags give; undefined when they give none. */
@@ -40,13 +55,48 @@ const sensitivitiesSchema = z.object({
   layers: z.array(z.object({ name: z.string(), sensitivity: z.number() })).min(1),
 });
 
-/** What is known of a model's layers. */
-export async function layerFacts(_checkpoint: Checkpoint, flags: BudgetFlags): Promise<LayerFacts> {
-  const path = required(flags.sensitivities, "--sensitivities FILE");
+/**
+ * How much each layer of a float model matters: as the file of `--sensitivities` says, or measured, which may take
+ * minutes and is then known for later.
+ */
+export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Promise<LayerFacts> {
+  const layers = flags.sensitivities
+    ? await readSensitivities(flags.sensitivities)
+    : await measuredSensitivities(checkpoint, flags);
+  return { sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])) };
+}
+
+interface LayerSensitivity {
+  readonly name: string;
+  readonly sensitivity: number;
+}
+
+async function readSensitivities(path: string): Promise<LayerSensitivity[]> {
   const value = await readJsonFile(path, "--sensitivities", "docs/planning.md");
   const parsed = sensitivitiesSchema.safeParse(value);
-  if (!parsed.success) {
-    throw new UsageError(`--sensitivities ${path}: ${problemsOf(parsed.error.issues)}; see docs/planning.md`);
+  if (parsed.success) return parsed.data.layers;
+  throw new UsageError(`--sensitivities ${path}: ${problemsOf(parsed.error.issues)}; see docs/planning.md`);
+}
+
+async function measuredSensitivities(
+  checkpoint: Checkpoint,
+  { sequences, calibrate, threads }: FactFlags,
+): Promise<readonly LayerSensitivity[]> {
+  const texts = await Promise.all(calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const line = progressLine("sensitivities");
+  try {
+    const { layers } = await sensitivities(checkpoint, {
+      ...{ sequences, threads, signal: interruptible() },
+      texts: texts.length > 0 ? texts : undefined,
+      onProgress: ({ phase, done, total, secondsLeft }) =>
+        line.update(
+          done,
+          total,
+          phase === "sample" ? "sampling" : `about ${formatSeconds(secondsLeft)} in all`,
+        ),
+    });
+    return layers;
+  } finally {
+    line.clear();
   }
-  return { sensitivities: new Map(parsed.data.layers.map(({ name, sensitivity }) => [name, sensitivity])) };
 }

@@ -82,7 +82,9 @@ const budgetFlags = {
     value: "FILE",
     environment: false,
     help: "how much each layer matters, as JSON",
+    standard: "measured, and kept beside the model",
   }),
+  sequences: numberOr(16, { from: 1, to: 65_536 }, { help: "sequences of 256 tokens to measure it on" }),
   schemes: text({
     value: "SCHEME,...",
     environment: false,
@@ -101,6 +103,12 @@ export const quantizeFlags = {
     value: "SCHEME",
     help: "of embedding and output head; f32 leaves them as they are",
   }),
+  plan: text({
+    value: "FILE",
+    environment: false,
+    help: "schemes and fused layers as halftone plan MODEL -o FILE chose them",
+  }),
+  ...budgetFlags,
   noRotation: toggle({ help: "quantize in the original basis" }),
   calibrate: texts({
     value: "FILE",
@@ -130,6 +138,11 @@ export const planFlags = {
     value: "FILE",
     environment: false,
     help: "JSON problem to solve instead of a model's, see docs/planning.md",
+  }),
+  calibrate: texts({
+    value: "FILE",
+    environment: false,
+    help: "UTF-8 text like what the model will read, to measure on; may be repeated; else the model makes it up",
   }),
   threads: number(threads, { help: "threads that measure and will run the model", standard: "all cores" }),
   json,

@@ -1,7 +1,9 @@
 import type { ModelPlan } from "../budget/modelPlan.ts";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { Planner } from "../engine/planning/planner.ts";
+import type { ModelBudget } from "../engine/planning/problem.ts";
 import { UsageError } from "../errors.ts";
-import { budgetOf, layerFacts, paletteOf } from "./budget.ts";
+import { budgetOf, layerFacts, type PlannerFlags, paletteOf } from "./budget.ts";
 import { writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
@@ -14,12 +16,9 @@ import type { Invocation } from "./verb.ts";
 export async function planModel(name: string, { flags }: Invocation<typeof planFlags>): Promise<void> {
   const budget = budgetOf(flags);
   if (budget === undefined) throw new UsageError("nothing to spend; give --bits N or --memory SIZE");
-  const palette = paletteOf(flags.schemes);
   const checkpoint = await openModel(name);
   try {
-    const facts = await layerFacts(checkpoint, flags);
-    const planner = new Planner(checkpoint, { ...facts, palette, embeddingScheme: flags.embeddingScheme });
-    const plan = await planner.plan(budget);
+    const plan = await makePlan(checkpoint, budget, flags);
     if (flags.output !== undefined) {
       await writeTextFile(flags.output, `${JSON.stringify(plan, null, 2)}\n`, "-o");
       remark(`${flags.output} written`);
@@ -34,6 +33,18 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
   } finally {
     await checkpoint.close();
   }
+}
+
+/** Plans a model as the flags say. */
+export async function makePlan(
+  checkpoint: Checkpoint,
+  budget: ModelBudget,
+  flags: PlannerFlags,
+): Promise<ModelPlan> {
+  const palette = paletteOf(flags.schemes);
+  const { embeddingScheme } = flags;
+  const facts = await layerFacts(checkpoint, flags);
+  return new Planner(checkpoint, { ...facts, palette, embeddingScheme }).plan(budget);
 }
 
 /** What a plan promises, in two or three lines. */

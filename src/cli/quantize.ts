@@ -1,5 +1,10 @@
+import { type ModelPlan, parseModelPlan } from "../budget/modelPlan.ts";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { checkFits } from "../engine/planning/fit.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
-import { readTextFile, required } from "./files.ts";
+import { UsageError } from "../errors.ts";
+import { budgetOf } from "./budget.ts";
+import { readJsonFile, readTextFile, required } from "./files.ts";
 import type { quantizeFlags } from "./flags.ts";
 import { formatBytes, formatCount, formatSeconds, significant } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -13,6 +18,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const folder = required(flags.output, "-o PATH");
   const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
   const checkpoint = await openModel(name);
+  const plan = await planOf(checkpoint, flags);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
   const started = performance.now();
@@ -24,6 +30,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
     const result = await quantizeCheckpoint(checkpoint, folder, {
       scheme,
       embeddingScheme,
+      choice: plan?.choice,
       rotate: !noRotation,
       seed,
       calibrate,
@@ -41,9 +48,10 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       },
     });
     line.clear();
-    if (flags.json) return await printJson({ scheme, embeddingScheme, ...result });
+    const schemes = plan ? { plan } : { scheme, embeddingScheme };
+    if (flags.json) return await printJson({ ...schemes, ...result });
     await print(
-      `${folder}: ${scheme}, embedding ${embeddingScheme}\n` +
+      `${folder}: ${plan ? planned(plan) : `${scheme}, embedding ${embeddingScheme}`}\n` +
         `${formatCount(result.weights)} weights, ${significant(result.bitsPerWeight)} bits each over all tensors, ` +
         `${significant(result.linearBitsPerWeight)} in the linear layers\n` +
         `${formatBytes(result.bytesBefore)} before, ${formatBytes(result.bytesAfter)} after, in ${formatSeconds(result.seconds)}\n`,
@@ -52,4 +60,33 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
     line.clear();
     await checkpoint.close();
   }
+}
+
+/** The plan that the flags name, or one made for the budget that they give. */
+async function planOf(
+  checkpoint: Checkpoint,
+  flags: Invocation<typeof quantizeFlags>["flags"],
+): Promise<ModelPlan | undefined> {
+  const budget = budgetOf(flags);
+  if (flags.plan === undefined) {
+    if (budget === undefined) return undefined;
+    const { makePlan } = await import("./planModel.ts");
+    return makePlan(checkpoint, budget, flags);
+  }
+  if (budget !== undefined) throw new UsageError("--plan spends a budget already; leave out one of the two");
+  const value = await readJsonFile(flags.plan, "--plan", "docs/planning.md");
+  try {
+    const plan = parseModelPlan(value);
+    await checkFits(plan, checkpoint);
+    return plan;
+  } catch (cause) {
+    if (cause instanceof UsageError)
+      throw new UsageError(`--plan ${flags.plan}: ${cause.message}`, { cause });
+    throw cause;
+  }
+}
+
+function planned({ choice, predicted }: ModelPlan): string {
+  const schemes = new Set(choice.map(({ option }) => option));
+  return `${schemes.size} schemes as planned, predicted loss ${Number(predicted.loss.toPrecision(3))}`;
 }

@@ -43,14 +43,14 @@ class VectorQuantizer implements Quantizer {
   readonly blockColumns = 2;
   readonly blockRows = 1;
   readonly #points: Float32Array;
-  readonly #nearest: NearestPoint;
+  /** Made when first needed: up to a tenth of a second of work. */
+  #nearest: NearestPoint | undefined;
   /** Bits of a code, which stands for two weights. */
   readonly #width: number;
 
   constructor(scheme: Scheme, points: Float32Array) {
     this.scheme = scheme;
     this.#points = points;
-    this.#nearest = new NearestPoint(points);
     this.#width = 2 * scheme.bits;
   }
 
@@ -112,9 +112,11 @@ class VectorQuantizer implements Quantizer {
   /** Replaces the pairs of a row by their nearest points. */
   #round(values: Float32Array, codes: Uint16Array): void {
     const points = this.#points;
+    this.#nearest ??= new NearestPoint(points);
+    const nearest = this.#nearest;
     const pairs = values.length >>> 1;
     for (let pair = 0, i = 0; pair < pairs; pair++, i += 2) {
-      const code = this.#nearest.find(values[i], values[i + 1]);
+      const code = nearest.find(values[i], values[i + 1]);
       codes[pair] = code;
       values[i] = points[2 * code];
       values[i + 1] = points[2 * code + 1];

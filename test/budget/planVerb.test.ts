@@ -2,6 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { Values } from "../../src/cli/flag.ts";
+import { planFlags } from "../../src/cli/flags.ts";
 import { plan } from "../../src/cli/plan.ts";
 
 const problem = {
@@ -32,8 +34,8 @@ async function printed(flags: { problem?: string; output?: string; json?: boolea
     return true;
   }) as typeof process.stdout.write);
   try {
-    const all = { problem: undefined, output: undefined, json: false, debug: false, ...flags };
-    await plan({ operands: [], flags: all });
+    const initial = Object.fromEntries(Object.entries(planFlags).map(([name, flag]) => [name, flag.initial]));
+    await plan({ operands: [], flags: { ...initial, ...flags } as Values<typeof planFlags> });
   } finally {
     spy.mockRestore();
   }
@@ -57,7 +59,7 @@ test("prints the plan as JSON, as a table, and into a file", async () => {
 
 test("says what is wrong with the file", async () => {
   const path = join(folder, "broken.json");
-  await expect(printed({})).rejects.toThrow(/--problem FILE is missing/);
+  await expect(printed({})).rejects.toThrow(/--problem FILE, is missing/);
   await expect(printed({ problem: join(folder, "none.json") })).rejects.toThrow(/no such file/);
   await writeFile(path, '{"layers": [');
   await expect(printed({ problem: path })).rejects.toThrow(/broken\.json: broken JSON/);

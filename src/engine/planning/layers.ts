@@ -48,7 +48,13 @@ export function plannableModel(checkpoint: Checkpoint): PlannableModel {
 /** `model.layers.3.mlp.up_proj.weight` is `up` in block 3; ends have no block. */
 export function placeOfLayer(name: string): { readonly kind: string; readonly block: number | undefined } {
   const block = /\.(\d+)\./.exec(name)?.[1];
-  const leaf = name.replace(/\.weight$/, "").split(".").at(-1)!;
-  const kind = leaf.replace(/_proj$/, "").replace(/^embed_tokens$/, "embedding").replace(/^lm_head$/, "head");
+  const leaf = name
+    .replace(/\.weight$/, "")
+    .split(".")
+    .at(-1)!;
+  const kind = leaf
+    .replace(/_proj$/, "")
+    .replace(/^embed_tokens$/, "embedding")
+    .replace(/^lm_head$/, "head");
   return { kind, block: block === undefined ? undefined : Number(block) };
 }

@@ -14,7 +14,14 @@ import { planTensors } from "../quantize/plan.ts";
 import type { Costs } from "./costs.ts";
 import { modelDigest } from "./digest.ts";
 import { type PlannableLayer, plannableModel } from "./layers.ts";
-import { defaultPalette, type LayerFacts, type ModelBudget, predictedLoss, problemOf, storedBytes } from "./problem.ts";
+import {
+  defaultPalette,
+  type LayerFacts,
+  type ModelBudget,
+  predictedLoss,
+  problemOf,
+  storedBytes,
+} from "./problem.ts";
 import { fuseEqual } from "./sets.ts";
 
 export interface PlannerOptions extends LayerFacts {
@@ -54,7 +61,9 @@ export class Planner {
     this.#checkFeasible(budget, problem);
     const solved = await solve(problem);
     const { objective, bound, gap, idealObjective, distortionGap, allocationGap } = solved;
-    const optionOf = new Map(solved.choice.flatMap(({ layers, option }) => layers.map((name) => [name, option])));
+    const optionOf = new Map(
+      solved.choice.flatMap(({ layers, option }) => layers.map((name) => [name, option])),
+    );
     const fixed = this.layers.filter((layer) => !planned.includes(layer));
     for (const { name } of fixed) optionOf.set(name, this.#options.embeddingScheme);
     const choice =
@@ -98,12 +107,15 @@ export class Planner {
 
   /** The least and the most that a budget of a kind can usefully be: bits, or bytes, or tokens per second. */
   range(kind: "bits" | "bytes" | "tokensPerSecond"): { least: number; most: number } {
-    const probe = kind === "tokensPerSecond" ? { tokensPerSecond: 1e-9, batch: this.#batch } : { [kind]: 1e15 };
+    const probe =
+      kind === "tokensPerSecond" ? { tokensPerSecond: 1e-9, batch: this.#batch } : { [kind]: 1e15 };
     const budget = probe as ModelBudget;
     const planned = this.#planned(budget);
     const problem = this.#problem("bits" in budget ? { bits: 8 } : budget, planned);
     const least = leastBudget(problem);
-    const most = Math.max(...this.#palette.map((scheme) => total(planned, (layer) => bytesOf(layer, scheme, kind))));
+    const most = Math.max(
+      ...this.#palette.map((scheme) => total(planned, (layer) => bytesOf(layer, scheme, kind))),
+    );
     if (kind === "bits") return { least, most: (8 * most) / total(planned, weightsOf) };
     if (kind === "bytes") {
       const fixed = this.#fixedBytes(planned);
@@ -130,7 +142,12 @@ export class Planner {
 
   #problem(budget: ModelBudget, planned: readonly PlannableLayer[]): Problem {
     const { costs, embeddingScheme } = this.#options;
-    const common = { layers: planned, facts: this.#options, palette: this.#palette, headIsTied: this.headIsTied };
+    const common = {
+      layers: planned,
+      facts: this.#options,
+      palette: this.#palette,
+      headIsTied: this.headIsTied,
+    };
     if ("bits" in budget) return problemOf({ ...common, budget, scales: false });
     if ("bytes" in budget) {
       const bytes = Math.max(1, budget.bytes - this.#fixedBytes(planned));
@@ -139,7 +156,10 @@ export class Planner {
     }
     if (!costs) throw new UsageError("a budget of speed needs a cost profile of this machine");
     const fixed = this.layers.filter((layer) => !planned.includes(layer));
-    const fixedSeconds = total(fixed, (layer) => costs.secondsOf([layer], embeddingScheme, this.headIsTied) ?? 0);
+    const fixedSeconds = total(
+      fixed,
+      (layer) => costs.secondsOf([layer], embeddingScheme, this.headIsTied) ?? 0,
+    );
     const seconds = (budget.batch / budget.tokensPerSecond) * (1 - SPEED_MARGIN);
     return problemOf({ ...common, budget: { seconds }, scales: true, costs, fixedSeconds });
   }

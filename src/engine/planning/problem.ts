@@ -37,7 +37,10 @@ export function defaultPalette(): string[] {
 }
 
 /** Bytes of a layer's codes, and of its scales. */
-export function storedBytes({ rows, columns }: PlannableLayer, scheme: string): { codes: number; scales: number } {
+export function storedBytes(
+  { rows, columns }: PlannableLayer,
+  scheme: string,
+): { codes: number; scales: number } {
   const parsed = parseScheme(scheme);
   if (parsed.family === "float") return { codes: rows * columns * 4, scales: 0 };
   return { codes: quantizerFor(parsed).codesByteLength(rows, columns), scales: rows * 4 };

@@ -3,11 +3,7 @@ import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
 import { writeModelFiles } from "../../checkpoint/modelFiles.node.ts";
 import { createFolder } from "../../checkpoint/outputFolder.node.ts";
-import {
-  FORMAT_VERSION,
-  QUANT_METHOD,
-  type QuantizationConfig,
-} from "../../checkpoint/quantization.ts";
+import { FORMAT_VERSION, QUANT_METHOD, type QuantizationConfig } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
 import { UsageError } from "../../errors.ts";
