@@ -5,6 +5,9 @@
  * @module
  */
 export type { Backend } from "./backends/backend.ts";
+export type { Choice, Plan } from "./budget/plan.ts";
+export type { Problem } from "./budget/problem.ts";
+export { leastBudget, type SolveOptions, solve } from "./budget/solve.ts";
 export type { ByteSource, Checkpoint, Tensor, TokenizerFiles } from "./checkpoint/checkpoint.ts";
 export type { GenerateOptions, GenerationResult } from "./engine/generation.ts";
 export { Generation } from "./engine/generation.ts";

@@ -61,7 +61,9 @@ describe("a plan of a model", () => {
     const plan = await planner.plan({ bits: 3 });
     await checkFits(plan, checkpoint);
     const without = (part: Partial<ModelPlan>) => checkFits({ ...plan, ...part }, checkpoint);
-    await expect(checkFits(plan, await open("phi3-partial"))).rejects.toThrow(/which this model does not have/);
+    await expect(checkFits(plan, await open("phi3-partial"))).rejects.toThrow(
+      /which this model does not have/,
+    );
     await expect(without({ choice: plan.choice.slice(1) })).rejects.toThrow(/lacks model\.layers\.0/);
     await expect(without({ model: { source: "x", digest: "00" } })).rejects.toThrow(/other weights/);
     await without({ model: { source: "x" } });
