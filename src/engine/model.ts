@@ -70,8 +70,7 @@ export class Model {
   static async load(checkpoint: Checkpoint, backend: Backend, options: ModelOptions = {}): Promise<Model> {
     const { source, config, tensors } = checkpoint;
     const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
-    const floats = options.floats ?? (parametersOf(spec) * 4 > HALF_ABOVE_BYTES ? "f16" : "f32");
-    const weights = await loadWeights(spec, checkpoint, backend, floats);
+    const weights = await loadWeights(spec, checkpoint, backend, options.floats ?? floatSchemeFor(spec));
     return new Model(spec, checkpoint, backend, weights, options);
   }
 
@@ -145,6 +144,11 @@ export class Model {
     if (prompt.length > 0 && typeof prompt[0] === "number") return [...(prompt as readonly number[])];
     return this.encodeChat(prompt as readonly ChatMessage[]);
   }
+}
+
+/** How float weights are kept when nobody asks: float32 where they fit, else halfs. */
+export function floatSchemeFor(spec: DecoderSpec): FloatScheme {
+  return parametersOf(spec) * 4 > HALF_ABOVE_BYTES ? "f16" : "f32";
 }
 
 /** Weights of linear layers, embedding and head, tied ones once. */

@@ -7,6 +7,9 @@ import { forward } from "./forward.ts";
 import { KeyValueCache } from "./kvCache.ts";
 import type { LoadedWeights } from "./weights.ts";
 
+/** A part of a decoder: what is before its layers, a layer by its index, or what is after them. */
+export type Part = "embedding" | "head" | number;
+
 /**
  * A decoder as its parts (embedding, layers, head), for work that goes over a whole sequence at once and stops
  * between them. Each part turns the residual stream in `buffers.hidden` into the next one's, complete.

@@ -97,6 +97,14 @@ export async function loadWeights(
   return { embedding, head, ...layers, fused, byteLength };
 }
 
+/** Gives the memory of float weights back. */
+export function freeWeights({ embedding, head, linears, norms }: LoadedWeights, backend: Backend): void {
+  const handles = [embedding, head, ...Array.from(linears.values(), ({ handle }) => handle)];
+  for (const handle of new Set(handles)) backend.freeLinear(handle);
+  for (const { bias } of linears.values()) if (bias) backend.free(bias);
+  for (const norm of norms.values()) backend.free(norm);
+}
+
 /** Layers of one input whose rows are next to each other in one quantized tensor, as sets in the order of the rows. */
 function fusedSpecs(spec: DecoderSpec, quantization: QuantizationConfig | undefined): LinearSpec[][] {
   if (!quantization) return [];

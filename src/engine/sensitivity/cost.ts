@@ -22,6 +22,11 @@ export function noiseMultiplications(spec: DecoderSpec, norms: number): number {
   return all + norms * from.reduce((sum, count) => sum + count, 0);
 }
 
+/** Multiplications that a pass forth and back takes for each token: the layers three times and the rows' norms. */
+export function gradientMultiplications(spec: DecoderSpec): number {
+  return 4 * multiplications(spec).all;
+}
+
 /** Multiplications per second of products with float weights: a short measurement. */
 export async function multiplicationRate(backend: Backend): Promise<number> {
   const [tokens, size] = [256, 768];

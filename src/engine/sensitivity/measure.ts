@@ -1,11 +1,13 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
+import { floatSchemeFor } from "../model.ts";
 import { Runner } from "../runner.ts";
-import { type LoadedWeights, loadWeights } from "../weights.ts";
-import { multiplicationRate, noiseMultiplications } from "./cost.ts";
+import { freeWeights, type LoadedWeights, loadWeights } from "../weights.ts";
+import { gradientMultiplications, multiplicationRate, noiseMultiplications } from "./cost.ts";
+import { gradientSensitivities } from "./gradient.ts";
 import { noiseSensitivities } from "./noise.ts";
-import type { SensitivityPart } from "./options.ts";
+import type { SensitivityMethod, SensitivityPart } from "./options.ts";
 import { sampleSequences } from "./samples.ts";
 
 export interface SensitivityProgress {
@@ -28,6 +30,7 @@ export interface Measurement {
   readonly sequenceLength: number;
   /** Token that a made-up sequence begins with. */
   readonly first: number;
+  readonly method: SensitivityMethod;
   readonly norms: readonly number[];
   readonly seed: number;
   /** Sequences that are known already. */
@@ -41,17 +44,29 @@ const SAMPLED_AT_ONCE = 16;
 
 /** Measures on a backend that holds nothing else; gives a part whenever one is done. */
 export async function* measureSensitivities(run: Measurement): AsyncGenerator<SensitivityPart> {
-  const { spec, checkpoint, backend, norms, seed, signal } = run;
-  const weights = await loadWeights(spec, checkpoint, backend, "f32");
+  const { spec, checkpoint, backend, method, norms, seed, signal } = run;
   const tokens = (run.sequences - run.from) * run.sequenceLength;
-  const expected = (tokens * noiseMultiplications(spec, norms.length)) / (await multiplicationRate(backend));
+  const perToken =
+    method === "noise" ? noiseMultiplications(spec, norms.length) : gradientMultiplications(spec);
+  const expected = (tokens * perToken) / (await multiplicationRate(backend));
   const report = progressOf("measure", expected, run.onProgress);
   report(0, 1);
-  const sequences = run.given ?? (await sample(run, weights, expected));
   const first = run.from / run.sequences;
   const onProgress = (done: number, total: number) => report(done / total - first, 1 - first);
-  const trial = { spec, checkpoint, backend, weights, sequences, norms, seed, onProgress, signal };
-  yield* noiseSensitivities(trial, run.from);
+  const common = { spec, checkpoint, backend, seed, onProgress, signal };
+  const load = () => loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
+  if (method === "noise") {
+    const weights = await load();
+    const sequences = run.given ?? (await sample(run, weights, expected));
+    return yield* noiseSensitivities({ ...common, weights, sequences, norms }, run.from);
+  }
+  let sequences = run.given;
+  if (!sequences) {
+    const weights = await load();
+    sequences = await sample(run, weights, expected);
+    freeWeights(weights, backend);
+  }
+  yield* gradientSensitivities({ ...common, sequences }, run.from);
 }
 
 async function sample(run: Measurement, weights: LoadedWeights, later: number): Promise<number[][]> {

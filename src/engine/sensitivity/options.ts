@@ -1,6 +1,9 @@
 /** How sensitivities are measured. */
 export interface SensitivityOptions {
-  /** `noise` adds Gaussian noise to one weight tensor at a time (HIGGS, Q-Palette section E.1). */
+  /**
+   * `gradient` (default) reads all sensitivities off one pass forth and back; `noise` adds Gaussian noise to one weight
+   * tensor at a time (HIGGS, Q-Palette section E.1), which takes a hundred times as long and up.
+   */
   readonly method?: SensitivityMethod;
   /** Texts like those the model will read, or token sequences as they are; default samples of the model itself. */
   readonly texts?: readonly string[];
@@ -9,13 +12,13 @@ export interface SensitivityOptions {
   readonly sequences?: number;
   /** Tokens of a sequence. Default 256, or the model's context where it is shorter. */
   readonly sequenceLength?: number;
-  /** Of the noise, relative to the norm of the weights. Default .1 and .2. */
+  /** Of `noise`, relative to the norm of the weights. Default .1 and .2. */
   readonly norms?: readonly number[];
   /** Of samples and noise. Default 0. */
   readonly seed?: number;
 }
 
-export type SensitivityMethod = "noise";
+export type SensitivityMethod = "gradient" | "noise";
 
 export const DEFAULT_SEQUENCES = 16;
 export const DEFAULT_SEQUENCE_LENGTH = 256;

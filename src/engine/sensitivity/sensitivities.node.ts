@@ -50,6 +50,7 @@ export async function sensitivities(
   const spec = tieMissingHead(decoderFor(source, config, stored), checkpoint);
   const asked = requestOf(spec, run);
   const given = givenSequences(checkpoint, run, asked);
+  if (given) checkSequences(given, spec);
   const request = { ...asked, sequences: given?.length ?? asked.sequences };
   const tensors = weightTensors(spec);
   const words = { ...request, data: given ? "texts" : "samples", ids: given };
@@ -78,7 +79,7 @@ export async function sensitivities(
 
 /** The options, complete and checked. */
 function requestOf(spec: DecoderSpec, run: SensitivityRun) {
-  const { method = "noise", sequences = DEFAULT_SEQUENCES, norms = DEFAULT_NORMS, seed = 0 } = run;
+  const { method = "gradient", sequences = DEFAULT_SEQUENCES, norms = DEFAULT_NORMS, seed = 0 } = run;
   const { sequenceLength = Math.min(DEFAULT_SEQUENCE_LENGTH, spec.contextLength) } = run;
   const whole = (name: string, value: number, most: number) => {
     if (Number.isInteger(value) && value >= 1 && value <= most) return;
@@ -103,6 +104,20 @@ function givenSequences(
   }
   const tokenizer = createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig);
   return calibrationSequences(texts, tokenizer, { tokens: sequences * sequenceLength, sequenceLength });
+}
+
+function checkSequences(sequences: readonly (readonly number[])[], spec: DecoderSpec): void {
+  const { contextLength, vocabularySize } = spec;
+  for (const [s, ids] of sequences.entries()) {
+    if (ids.length < 1 || ids.length > contextLength) {
+      throw new UsageError(`sequence ${s} has ${ids.length} tokens; this model takes 1 to ${contextLength}`);
+    }
+    const wrong = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id < vocabularySize));
+    if (wrong !== undefined) {
+      throw new UsageError(`sequence ${s} has token ${wrong}, outside the vocabulary of ${vocabularySize}`);
+    }
+  }
+  if (sequences.length === 0) throw new UsageError("there are no sequences to read; give at least one");
 }
 
 /** The beginning of a sequence that a model makes up. */

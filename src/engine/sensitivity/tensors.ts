@@ -1,4 +1,5 @@
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
+import type { Part } from "../parts.ts";
 import { linearSpecs } from "../weights.ts";
 
 /** A weight tensor that a plan chooses a quantizer for; one tensor may hold several linear layers (Phi-3). */
@@ -10,7 +11,7 @@ export interface WeightTensor {
   /** Its linear layers in the decoder's own objects. */
   readonly linears: readonly LinearSpec[];
   /** What it first touches: the embedding, a layer by its index, or the head. */
-  readonly part: "embedding" | "head" | number;
+  readonly part: Part;
 }
 
 /** Every weight tensor of a decoder in the order of use, a tied embedding once. */

@@ -52,6 +52,9 @@ describe("sensitivities", () => {
     [{ sequenceLength: 1e9 }, /sequenceLength 1000000000: takes/],
     [{ norms: [0] }, /norms 0: takes numbers/],
     [{ texts: ["Hello"] }, /no tokenizer/],
+    [{ ids: [] }, /no sequences/],
+    [{ ids: [[]] }, /sequence 0 has 0 tokens/],
+    [{ ids: [[1], [99_999]] }, /sequence 1 has token 99999, outside/],
   ])("refuses %j", async (wrong, message) => {
     await expect(sensitivities(checkpoint, { ...options, ...wrong })).rejects.toThrow(message);
   });

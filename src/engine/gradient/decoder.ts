@@ -1,0 +1,179 @@
+/**
+ * Gradients of a decoder over token sequences, a part at a time: only one layer's weights are in memory, and the
+ * residual streams between layers, from which each layer is run again on the way back.
+ *
+ * @module
+ */
+import type { Backend } from "../../backends/backend.ts";
+import type { Slot } from "../../backends/slot.ts";
+import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import type { DecoderSpec, LinearSpec, NormSpec } from "../../models/decoder.ts";
+import { breather } from "../breathe.ts";
+import { DecoderParts, type Part } from "../parts.ts";
+import { type LoadedPart, loadPart } from "./loadPart.ts";
+import { type GradientObserver, Tape } from "./tape.ts";
+
+/** Logits kept at a time, as bytes. */
+const LOGITS_BYTES = 16 << 20;
+
+/**
+ * The gradient of a loss by the logits [rows, vocabulary] of a sequence's tokens from number `first` on. Gradients of a
+ * sequence are those of the sum over its tokens.
+ */
+export type LogitsGradient = (logits: Float32Array, sequence: number, first: number) => Float32Array;
+
+/** What a pass finds, parts from the last to the first, each for one sequence after another. */
+export interface DecoderObserver {
+  /** The values [rows, columns] of a weight, before anything else about it. */
+  weight?(linear: LinearSpec, values: Float32Array): void;
+  /**
+   * Inputs [rows, columns] of a linear layer and the gradient of its outputs: dW = dOut^T . input, and the bias' gradient
+   * is the sum of dOut's rows. The head comes in several calls, a few tokens each.
+   */
+  linear?(
+    linear: LinearSpec,
+    sequence: number,
+    input: Float32Array,
+    dOut: Float32Array,
+  ): Promise<void> | void;
+  /** The gradient of a norm's weight; the last norm comes in several calls. */
+  norm?(norm: NormSpec, sequence: number, dWeight: Float32Array): void;
+  /** The gradient of the embedding's rows that the sequence's tokens looked up, [tokens, hidden]. */
+  embed?(sequence: number, dRows: Float32Array): void;
+}
+
+export interface GradientPass {
+  readonly spec: DecoderSpec;
+  readonly checkpoint: Checkpoint;
+  readonly backend: Backend;
+  readonly sequences: readonly (readonly number[])[];
+  readonly loss: LogitsGradient;
+  readonly observer: DecoderObserver;
+  /** Called after every part of every sequence, forth and back. */
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Runs all sequences forth and back. */
+export async function decoderGradient(pass: GradientPass): Promise<void> {
+  const { spec, backend, sequences } = pass;
+  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+  const parts = new DecoderParts(spec, backend, longest);
+  const walk = new Walk(pass, parts);
+  try {
+    await walk.forth("embedding");
+    for (let index = 0; index < spec.layers.length; index++) await walk.forth(index);
+    await walk.back("head");
+    for (let index = spec.layers.length - 1; index >= 0; index--) await walk.back(index);
+    await walk.back("embedding");
+  } finally {
+    parts.dispose();
+  }
+}
+
+class Walk {
+  readonly #pass: GradientPass;
+  readonly #parts: DecoderParts;
+  readonly #breathe = breather();
+  /** By sequence: the residual streams that left the parts so far. */
+  readonly #streams: Float32Array[][];
+  /** By sequence: the gradient of the residual stream at this point of the way back. */
+  readonly #gradients: Float32Array[] = [];
+  #done = 0;
+
+  constructor(pass: GradientPass, parts: DecoderParts) {
+    this.#pass = pass;
+    this.#parts = parts;
+    this.#streams = pass.sequences.map(() => []);
+  }
+
+  async forth(part: "embedding" | number): Promise<void> {
+    const { spec, checkpoint, backend } = this.#pass;
+    const loaded = await loadPart(spec, part, checkpoint, backend, { back: false });
+    await this.#eachSequence(async (ids, s) => {
+      const { hidden } = this.#parts.buffers;
+      const before = this.#streams[s].at(-1);
+      if (before) backend.upload(hidden, before);
+      const program = backend.record(this.#operations(part, loaded, ids.length));
+      await backend.run(program);
+      program.free();
+      this.#streams[s].push(await backend.readFloats(hidden, ids.length * spec.hiddenSize));
+    });
+    loaded.free();
+  }
+
+  async back(part: Part): Promise<void> {
+    const { spec, checkpoint, backend, observer } = this.#pass;
+    const onWeight = observer.weight?.bind(observer);
+    const loaded = await loadPart(spec, part, checkpoint, backend, { back: true, onWeight });
+    const { hidden } = this.#parts.buffers;
+    await this.#eachSequence(async (ids, s) => {
+      const found = this.#observer(loaded, s);
+      if (part === "head") {
+        this.#gradients[s] = await this.#backHead(loaded, ids, s, found);
+        return;
+      }
+      const tape = new Tape(backend, loaded.transposed);
+      // The last stream left this part; the one before entered it.
+      this.#streams[s].pop();
+      const before = this.#streams[s].at(-1);
+      if (before) backend.upload(hidden, before);
+      await tape.run(this.#operations(part, loaded, ids.length));
+      this.#gradients[s] = await tape.backward(hidden, this.#gradients[s], hidden, found);
+    });
+    loaded.free();
+  }
+
+  /** A few tokens at a time: logits may be larger than all else. */
+  async #backHead(
+    loaded: LoadedPart,
+    ids: readonly number[],
+    s: number,
+    found: GradientObserver,
+  ): Promise<Float32Array> {
+    const { spec, backend, loss } = this.#pass;
+    const { hiddenSize, vocabularySize } = spec;
+    const { hidden } = this.#parts.buffers;
+    const stream = this.#streams[s].at(-1)!;
+    const gradient = new Float32Array(stream.length);
+    const step = Math.max(1, Math.min(ids.length, Math.floor(LOGITS_BYTES / (4 * vocabularySize))));
+    const logits = backend.reserve(step * vocabularySize * 4);
+    for (let at = 0; at < ids.length; at += step) {
+      const rows = Math.min(step, ids.length - at);
+      backend.upload(hidden, stream.subarray(at * hiddenSize, (at + rows) * hiddenSize));
+      const tape = new Tape(backend, loaded.transposed);
+      await tape.run(this.#parts.head(loaded.weights, rows, logits));
+      const dLogits = loss(await backend.readFloats(logits, rows * vocabularySize), s, at);
+      gradient.set(await tape.backward(logits, dLogits, hidden, found), at * hiddenSize);
+      await this.#breathe();
+    }
+    backend.free(logits);
+    return gradient;
+  }
+
+  #operations(part: "embedding" | number, { weights }: LoadedPart, rows: number) {
+    return part === "embedding" ? this.#parts.embed(weights, rows) : this.#parts.layer(part, weights, rows);
+  }
+
+  /** Names what a tape finds. */
+  #observer({ linearOf, normOf }: LoadedPart, s: number): GradientObserver {
+    const { observer } = this.#pass;
+    return {
+      linear: (weight, input, dOut) => observer.linear?.(linearOf.get(weight)!, s, input, dOut),
+      norm: observer.norm && ((weight: Slot, dWeight) => observer.norm?.(normOf.get(weight)!, s, dWeight)),
+      embed: (dRows) => observer.embed?.(s, dRows),
+    };
+  }
+
+  async #eachSequence(work: (ids: readonly number[], s: number) => Promise<void>): Promise<void> {
+    const { sequences, signal, onProgress, spec } = this.#pass;
+    const total = sequences.length * (2 * spec.layers.length + 3);
+    for (const [s, ids] of sequences.entries()) {
+      signal?.throwIfAborted();
+      this.#parts.start(ids);
+      await work(ids, s);
+      onProgress?.(++this.#done, total);
+      await this.#breathe();
+    }
+  }
+}

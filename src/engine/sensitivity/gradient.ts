@@ -1,0 +1,194 @@
+/**
+ * Sensitivities from gradients: all of them in one pass back, instead of a run of the model for each.
+ *
+ * For a small change E of a weight, the Kullback-Leibler divergence of a prediction is E^T F E / 2 with F the Fisher
+ * information of the predicted distribution. For noise of variance s_i^2 in row i its mean is half the sum of
+ * s_i^2 F_ij,ij, and the diagonal of F is the mean square of dLoss/dW_ij where the gradient of the loss by the logits is
+ * random with mean 0 and covariance diag(p) - p p^T, as it is for labels drawn from p. Predictions of a sequence being
+ * independent draws, the square of their summed gradient has the mean of the sum of squares: one pass back for a sequence.
+ *
+ * Drawn labels have heavy tails; sqrt(p) e - p (sqrt(p) . e) with random signs e has the same covariance and no tails.
+ *
+ * @module
+ */
+import type { Backend } from "../../backends/backend.ts";
+import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
+import { randomWord } from "../../quantizers/random.ts";
+import { summarizeRow } from "../evaluate/softmax.ts";
+import { decoderGradient } from "../gradient/decoder.ts";
+import { rowGradientNorms } from "../gradient/rowNorms.ts";
+import type { SensitivityPart } from "./options.ts";
+import { type WeightTensor, weightTensors } from "./tensors.ts";
+
+export interface GradientRun {
+  readonly spec: DecoderSpec;
+  readonly checkpoint: Checkpoint;
+  readonly backend: Backend;
+  readonly sequences: readonly (readonly number[])[];
+  /** Of the random signs. */
+  readonly seed: number;
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Residual streams kept at a time, as bytes: the weights are read once for so many sequences. */
+const STREAM_BYTES = 2 ** 29;
+
+/** One part for each sequence from number `from` on. */
+export async function* gradientSensitivities(run: GradientRun, from = 0): AsyncGenerator<SensitivityPart> {
+  const { spec, sequences } = run;
+  const tensors = weightTensors(spec);
+  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+  const bytes = 4 * longest * spec.hiddenSize * (spec.layers.length + 1);
+  const batch = Math.max(1, Math.floor(STREAM_BYTES / bytes));
+  for (let at = from; at < sequences.length; at += batch) {
+    const part = sequences.slice(at, at + batch);
+    const onProgress = (done: number, total: number) =>
+      run.onProgress?.((at + (part.length * done) / total) * 1000, sequences.length * 1000);
+    const fisher = new Fisher(run, tensors, part, at);
+    await decoderGradient({ ...run, sequences: part, onProgress, loss: fisher.loss, observer: fisher });
+    yield* part.map(({ length }, s) => ({ tokens: length, values: fisher.values(s) }));
+  }
+}
+
+/** Gathers half of the mean squares of row gradients, times the rows' mean squares, over a batch of sequences. */
+class Fisher {
+  readonly #run: GradientRun;
+  readonly #tensors: readonly WeightTensor[];
+  readonly #sequences: readonly (readonly number[])[];
+  readonly #first: number;
+  /** By linear layer: the mean square of each row. */
+  readonly #powers = new Map<LinearSpec, Float64Array>();
+  /** By sequence, by tensor name. */
+  readonly #sums: Map<string, number>[];
+  /** By sequence: the gradient of a tied head's rows that the sequence also looks up. */
+  readonly #tied: Map<number, Float32Array>[];
+
+  constructor(
+    run: GradientRun,
+    tensors: readonly WeightTensor[],
+    sequences: readonly (readonly number[])[],
+    first: number,
+  ) {
+    this.#run = run;
+    this.#tensors = tensors;
+    this.#sequences = sequences;
+    this.#first = first;
+    this.#sums = sequences.map(() => new Map());
+    const { spec } = run;
+    this.#tied = sequences.map((ids) => {
+      const rows = spec.head === spec.embedding ? ids : [];
+      return new Map(rows.map((id) => [id, new Float32Array(spec.hiddenSize)]));
+    });
+  }
+
+  /** Sensitivities of a sequence in the order of the tensors. */
+  values(sequence: number): number[] {
+    const sums = this.#sums[sequence];
+    return this.#tensors.map(({ name }) => sums.get(name)! / (2 * this.#sequences[sequence].length));
+  }
+
+  readonly loss = (logits: Float32Array, sequence: number, first: number): Float32Array => {
+    const { spec, seed } = this.#run;
+    const size = spec.vocabularySize;
+    const gradient = new Float32Array(logits.length);
+    for (let at = 0; at < logits.length; at += size) {
+      const stream = randomWord(seed + this.#first + sequence, first + at / size);
+      drawGradient(logits, gradient, at, size, stream);
+    }
+    return gradient;
+  };
+
+  weight(linear: LinearSpec, values: Float32Array): void {
+    const { rows, columns } = linear;
+    this.#powers.set(linear, rowPowers(values, rows, columns));
+  }
+
+  async linear(linear: LinearSpec, sequence: number, input: Float32Array, dOut: Float32Array): Promise<void> {
+    const { head } = this.#run.spec;
+    const squares =
+      linear === head
+        ? this.#headNorms(sequence, input, dOut)
+        : await rowGradientNorms(this.#run.backend, input, dOut, linear);
+    const powers = this.#powers.get(linear)!;
+    this.#add(
+      sequence,
+      linear.weight,
+      squares.reduce((sum, square, row) => sum + square * powers[row], 0),
+    );
+  }
+
+  embed(sequence: number, dRows: Float32Array): void {
+    const { embedding, head } = this.#run.spec;
+    const { columns } = embedding;
+    const found = new Map<number, Float32Array>();
+    for (const [t, id] of this.#sequences[sequence].entries()) {
+      const row = found.get(id) ?? new Float32Array(columns);
+      for (let i = 0; i < columns; i++) row[i] += dRows[t * columns + i];
+      found.set(id, row);
+    }
+    const powers = this.#powers.get(embedding)!;
+    let sum = 0;
+    for (const [id, row] of found) {
+      // As a head the row has its square already; the square of the sum lacks twice the product.
+      const other = head === embedding ? this.#tied[sequence].get(id)! : undefined;
+      for (let i = 0; i < columns; i++) sum += powers[id] * row[i] * (row[i] + (other ? 2 * other[i] : 0));
+    }
+    this.#add(sequence, embedding.weight, sum);
+  }
+
+  /** A token's label moves the head through its own prediction only: squares add up exactly. */
+  #headNorms(sequence: number, input: Float32Array, dOut: Float32Array): Float64Array {
+    const { rows, columns } = this.#run.spec.head;
+    const squares = new Float64Array(rows);
+    const tied = this.#tied[sequence];
+    for (let t = 0; t * columns < input.length; t++) {
+      const x = input.subarray(t * columns, (t + 1) * columns);
+      const power = x.reduce((sum, value) => sum + value * value, 0);
+      for (let row = 0; row < rows; row++) squares[row] += power * dOut[t * rows + row] ** 2;
+      for (const [id, gradient] of tied) {
+        const pull = dOut[t * rows + id];
+        for (let i = 0; i < columns; i++) gradient[i] += pull * x[i];
+      }
+    }
+    return squares;
+  }
+
+  #add(sequence: number, name: string, value: number): void {
+    const sums = this.#sums[sequence];
+    sums.set(name, (sums.get(name) ?? 0) + value);
+  }
+}
+
+/** A random gradient of mean 0 and covariance diag(p) - p p^T for the softmax p of one row of logits. */
+function drawGradient(
+  logits: Float32Array,
+  out: Float32Array,
+  at: number,
+  size: number,
+  stream: number,
+): void {
+  const { logSum } = summarizeRow(logits, at, size);
+  let dot = 0;
+  let signs = 0;
+  for (let i = 0; i < size; i++) {
+    if (i % 32 === 0) signs = randomWord(stream, i / 32);
+    const root = Math.exp((logits[at + i] - logSum) / 2);
+    const signed = (signs >>> (i % 32)) & 1 ? root : -root;
+    out[at + i] = signed;
+    dot += root * signed;
+  }
+  // p = (sqrt(p) e)^2, whatever the sign.
+  for (let i = at; i < at + size; i++) out[i] -= out[i] * out[i] * dot;
+}
+
+function rowPowers(values: Float32Array, rows: number, columns: number): Float64Array {
+  const powers = new Float64Array(rows);
+  for (let row = 0; row < rows; row++) {
+    let sum = 0;
+    for (let i = row * columns; i < (row + 1) * columns; i++) sum += values[i] ** 2;
+    powers[row] = sum / columns;
+  }
+  return powers;
+}
