@@ -1,7 +1,8 @@
 // Codes that a shuffle of 16 bytes turns into values, or that are the values.
 
 import { storeQuads, windows, zipHigh, zipLow } from "./fields.as";
-import { BITS, FACTOR, FIRST, HIGH, LOW, MASK, NIBBLES, POWERS, REST } from "./plan.as";
+import { fourthCodes } from "./fusedTiles.as";
+import { BITS, DOUBLED, FACTOR, FIRST, HIGH, LOW, MASK, NIBBLES, POWERS, REST } from "./plan.as";
 import { swizzle } from "./simd.as";
 
 /** Pairs of scalar codes of up to 7 bits, as they are. */
@@ -60,22 +61,31 @@ export function decodeCrumbs(part: usize, tile: usize, to: usize): void {
   }
 }
 
-/** As crumbs; the third bits of 16 rows x 16 columns follow in 32 bytes, the first 8 rows' in the first. */
+/**
+ * Rows 8 i to 8 i + 7 in 48 bytes: the first four rows in the low nibbles, the others in the high ones. Three runs of
+ * four columns are the low three bits of a nibble of their 16 bytes, the fourth run is the three fourth bits.
+ */
 export function decodeThreeBits(part: usize, tile: usize, to: usize): void {
   const levels = v128.load(part, LOW);
-  const mask = v128.load(part, MASK);
-  const third = v128.load(part, HIGH);
-  for (let v: usize = 0; v < 64; v += 16) {
-    const codes = v128.load(tile + v);
-    let bits = v128.load(tile + 64 + ((v >> 1) & 16));
-    if (v & 16) bits = i16x8.shr_u(bits, 4);
-    let code = v128.or(v128.and(codes, mask), v128.and(i16x8.shl(bits, 2), third));
-    v128.store(to + v, swizzle(levels, code));
-    code = v128.or(v128.and(i16x8.shr_u(codes, 2), mask), v128.and(i16x8.shl(bits, 1), third));
-    v128.store(to + v, swizzle(levels, code), 64);
-    code = v128.or(v128.and(i16x8.shr_u(codes, 4), mask), v128.and(bits, third));
-    v128.store(to + v, swizzle(levels, code), 128);
-    code = v128.or(v128.and(i16x8.shr_u(codes, 6), mask), v128.and(i16x8.shr_u(bits, 1), third));
-    v128.store(to + v, swizzle(levels, code), 192);
+  const doubled = v128.load(part, DOUBLED);
+  const mask = v128.load(part, NIBBLES);
+  const spare = v128.load(part, HIGH);
+  for (let half: usize = 0; half < 2; half++) {
+    const x = v128.load(tile);
+    const y = v128.load(tile, 16);
+    const z = v128.load(tile, 32);
+    storeNibbles(to, levels, x, mask);
+    storeNibbles(to + 64, levels, y, mask);
+    storeNibbles(to + 128, levels, z, mask);
+    storeNibbles(to + 192, doubled, fourthCodes(x, y, z, spare), mask);
+    tile += 48;
+    to += 32;
   }
+}
+
+// @ts-ignore: decorator
+@inline
+function storeNibbles(to: usize, levels: v128, codes: v128, mask: v128): void {
+  v128.store(to, swizzle(levels, v128.and(codes, mask)));
+  v128.store(to, swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask)), 16);
 }

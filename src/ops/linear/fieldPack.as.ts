@@ -22,29 +22,36 @@ export function packFields(codes: usize, to: usize, rows: i32, perRow: i32, widt
 }
 
 /**
- * Rows of canonical codes to the tiles of products straight from codes: `width` 4, 16 rows x 8 codes as nibbles; 2 or
- * 3, 16 rows x 16 codes as two bits and the third bits apart. The target must be zero.
+ * Rows of canonical codes to the tiles of products straight from codes (decodeLevels.as.ts): `width` 4, 16 rows x 8
+ * codes as nibbles; 2, 16 rows x 16 codes, four a byte; 3, 8 rows x 16 codes in 48 bytes. The target must be zero.
  */
 export function packPlanes(codes: usize, to: usize, rows: i32, perRow: i32, width: i32): void {
   const rowBytes = <usize>((perRow * width + 7) >> 3);
   const perTile = width == 4 ? 8 : 16;
   const bytes = width == 3 ? 96 : 64;
   const bandBytes = <usize>((perRow + perTile - 1) / perTile) * bytes;
-  const shift = min(width, 2) << (width == 4 ? 1 : 0);
   for (let row = 0; row < rows; row++) {
     const source = codes + <usize>row * rowBytes;
-    const lane = row & 15;
     for (let i = 0; i < perRow; i++) {
       const bit = i * width;
       const code = (<i32>load<u16>(source + (bit >> 3)) >>> (bit & 7)) & ((1 << width) - 1);
       const tile = to + <usize>(row >> 4) * bandBytes + <usize>(i / perTile) * bytes;
-      const run = (i % perTile) >> 2;
-      const at = tile + (lane << 2) + (i & 3);
-      store<u8>(at, <i32>load<u8>(at) | ((width == 3 ? code & 3 : code) << (run * shift)));
-      if (width == 3) {
-        const plane = tile + 64 + ((lane >> 3) << 4) + ((lane & 3) << 2) + (i & 3);
-        store<u8>(plane, <i32>load<u8>(plane) | ((code >> 2) << (run + (lane & 4))));
-      }
+      if (width == 3) placeThreeBits(tile, row & 15, i & 15, code);
+      else setBits(tile + ((row & 15) << 2) + (i & 3), code << (((i % perTile) >> 2) * (width == 4 ? 4 : 2)));
     }
   }
+}
+
+function placeThreeBits(tile: usize, row: i32, column: i32, code: i32): void {
+  const run = column >> 2;
+  const shift = row & 4;
+  const at = tile + (row >> 3) * 48 + ((row & 3) << 2) + (column & 3);
+  if (run < 3) setBits(at + (run << 4), code << shift);
+  else for (let bit = 0; bit < 3; bit++) setBits(at + (bit << 4), ((code >> bit) & 1) << (shift + 3));
+}
+
+// @ts-ignore: decorator
+@inline
+function setBits(at: usize, bits: i32): void {
+  store<u8>(at, <i32>load<u8>(at) | bits);
 }

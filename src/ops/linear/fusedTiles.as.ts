@@ -1,6 +1,6 @@
 // Products of one token straight from the codes, for the schemes whose decoding is one byte shuffle.
 
-import { CRUMBS, decoderOf, HIGH, LOW, MASK, NIBBLE_PAIRS, NIBBLES } from "./plan.as";
+import { CRUMBS, DOUBLED, decoderOf, HIGH, LOW, MASK, NIBBLE_PAIRS, NIBBLES } from "./plan.as";
 import { dot, swizzle } from "./simd.as";
 import { addFour } from "./tileProducts.as";
 
@@ -96,47 +96,64 @@ function addCrumbs(part: usize, w: usize, a: usize, tiles: i32, start: f32, scal
   addFour(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), start, scale);
 }
 
-/** Codes of 3 bits: two of `codes`, the third of `bits`. */
+/** The fourth codes of three nibbles each, bits 3 and 7 of three vectors: in bits 1 to 3 and 5 to 7. */
 // @ts-ignore: decorator
 @inline
-function three(levels: v128, codes: v128, bits: v128, mask: v128, third: v128): v128 {
-  return swizzle(levels, v128.or(v128.and(codes, mask), v128.and(bits, third)));
+export function fourthCodes(x: v128, y: v128, z: v128, spare: v128): v128 {
+  const xy = v128.or(i16x8.shr_u(v128.and(x, spare), 1), v128.and(y, spare));
+  return v128.or(i16x8.shr_u(xy, 1), v128.and(z, spare));
+}
+
+/** What the low nibbles stand for. The table holds 8 levels twice: the fourth bit does not matter. */
+// @ts-ignore: decorator
+@inline
+function low(levels: v128, codes: v128, mask: v128): v128 {
+  return swizzle(levels, v128.and(codes, mask));
+}
+
+// @ts-ignore: decorator
+@inline
+function high(levels: v128, codes: v128, mask: v128): v128 {
+  return swizzle(levels, v128.and(i16x8.shr_u(codes, 4), mask));
 }
 
 function addThreeBits(part: usize, w: usize, a: usize, tiles: i32, start: f32, scale: f32, f: usize): void {
   const levels = v128.load(part, LOW);
-  const mask = v128.load(part, MASK);
-  const third = v128.load(part, HIGH);
-  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0;
+  const doubled = v128.load(part, DOUBLED);
+  const mask = v128.load(part, NIBBLES);
+  const spare = v128.load(part, HIGH);
+  let p0 = i32x4.splat(0), p1 = p0, p2 = p0, p3 = p0, q0 = p0, q1 = p0, q2 = p0, q3 = p0;
   for (let i = 0; i < tiles; i++) {
     const a0 = v128.load32_splat(a);
     const a1 = v128.load32_splat(a, 4);
     const a2 = v128.load32_splat(a, 8);
     const a3 = v128.load32_splat(a, 12);
-    let bits = v128.load(w, 64);
-    let codes = v128.load(w);
-    p0 = dot(a0, three(levels, codes, i16x8.shl(bits, 2), mask, third), p0);
-    p0 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shl(bits, 1), mask, third), p0);
-    p0 = dot(a2, three(levels, i16x8.shr_u(codes, 4), bits, mask, third), p0);
-    p0 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 1), mask, third), p0);
-    codes = v128.load(w, 16);
-    p1 = dot(a0, three(levels, codes, i16x8.shr_u(bits, 2), mask, third), p1);
-    p1 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shr_u(bits, 3), mask, third), p1);
-    p1 = dot(a2, three(levels, i16x8.shr_u(codes, 4), i16x8.shr_u(bits, 4), mask, third), p1);
-    p1 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 5), mask, third), p1);
-    bits = v128.load(w, 80);
-    codes = v128.load(w, 32);
-    p2 = dot(a0, three(levels, codes, i16x8.shl(bits, 2), mask, third), p2);
-    p2 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shl(bits, 1), mask, third), p2);
-    p2 = dot(a2, three(levels, i16x8.shr_u(codes, 4), bits, mask, third), p2);
-    p2 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 1), mask, third), p2);
-    codes = v128.load(w, 48);
-    p3 = dot(a0, three(levels, codes, i16x8.shr_u(bits, 2), mask, third), p3);
-    p3 = dot(a1, three(levels, i16x8.shr_u(codes, 2), i16x8.shr_u(bits, 3), mask, third), p3);
-    p3 = dot(a2, three(levels, i16x8.shr_u(codes, 4), i16x8.shr_u(bits, 4), mask, third), p3);
-    p3 = dot(a3, three(levels, i16x8.shr_u(codes, 6), i16x8.shr_u(bits, 5), mask, third), p3);
+    let x = v128.load(w);
+    let y = v128.load(w, 16);
+    let z = v128.load(w, 32);
+    let fourth = fourthCodes(x, y, z, spare);
+    p0 = dot(a0, low(levels, x, mask), p0);
+    p1 = dot(a0, high(levels, x, mask), p1);
+    q0 = dot(a1, low(levels, y, mask), q0);
+    q1 = dot(a1, high(levels, y, mask), q1);
+    p0 = dot(a2, low(levels, z, mask), p0);
+    p1 = dot(a2, high(levels, z, mask), p1);
+    q0 = dot(a3, low(doubled, fourth, mask), q0);
+    q1 = dot(a3, high(doubled, fourth, mask), q1);
+    x = v128.load(w, 48);
+    y = v128.load(w, 64);
+    z = v128.load(w, 80);
+    fourth = fourthCodes(x, y, z, spare);
+    p2 = dot(a0, low(levels, x, mask), p2);
+    p3 = dot(a0, high(levels, x, mask), p3);
+    q2 = dot(a1, low(levels, y, mask), q2);
+    q3 = dot(a1, high(levels, y, mask), q3);
+    p2 = dot(a2, low(levels, z, mask), p2);
+    p3 = dot(a2, high(levels, z, mask), p3);
+    q2 = dot(a3, low(doubled, fourth, mask), q2);
+    q3 = dot(a3, high(doubled, fourth, mask), q3);
     a += 16;
     w += 96;
   }
-  addFour(f, p0, p1, p2, p3, start, scale);
+  addFour(f, i32x4.add(p0, q0), i32x4.add(p1, q1), i32x4.add(p2, q2), i32x4.add(p3, q3), start, scale);
 }

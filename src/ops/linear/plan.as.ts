@@ -20,6 +20,7 @@ export const UNIT: usize = 180;
 export const OFFSET: usize = 184;
 export const NIBBLES: usize = 192;
 export const ONE: usize = 208;
+export const DOUBLED: usize = 224;
 
 export const SWIZZLE_SUM: i32 = 0;
 export const TRELLIS_TABLE: i32 = 1;

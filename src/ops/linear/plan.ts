@@ -15,7 +15,7 @@ const partBytes = 256;
 const offsets = {
   ...{ first: 0, rest: 16, powers: 32, wrap: 64, keep: 80, mask: 96, factor: 112 },
   ...{ low: 128, high: 144, bits: 160, decoder: 164, table: 168, spread: 172, fold: 176, unit: 180 },
-  ...{ offset: 184, nibbles: 192, one: 208 },
+  ...{ offset: 184, nibbles: 192, one: 208, doubled: 224 },
 } as const;
 const decoders = {
   swizzleSum: 0,
@@ -203,17 +203,21 @@ function nibblePairs(bits: number): Part {
 function smallLevels(scheme: Scheme): Part {
   const step = scheme.family === "uniform" ? 0.5 : 1;
   const { bits, values } = codeTable(scheme)!;
-  return new Part()
+  const levels = values.map((value) => value / step + 64);
+  const part = new Part()
     .int("bits", 2 * bits)
-    .int("decoder", bits === 2 ? decoders.crumbs : decoders.threeBits)
-    .vector(
-      "low",
-      values.map((value) => value / step + 64),
-    )
-    .words("mask", 0x0303)
-    .words("high", 0x0404)
     .float("unit", step)
     .float("offset", 64);
+  if (bits === 2) return part.int("decoder", decoders.crumbs).vector("low", levels).words("mask", 0x0303);
+  return part
+    .int("decoder", decoders.threeBits)
+    .vector("low", [...levels, ...levels])
+    .vector(
+      "doubled",
+      [...levels].flatMap((level) => [level, level]),
+    )
+    .words("nibbles", 0x0f0f)
+    .words("high", 0x8888);
 }
 
 /** What the finer codebooks' coordinates are multiples of. */
