@@ -4,17 +4,17 @@ import { lowerAttention } from "./attention/wasm.ts";
 import { lowerEmbed } from "./embed/wasm.ts";
 import { lowerGate } from "./gate/wasm.ts";
 import { lowerGram } from "./gram/wasm.ts";
-import { linearLoader } from "./linear/load.ts";
-import { lowerLinear } from "./linear/wasm.ts";
+import { linearLoaderFor } from "./linear/load.ts";
+import type { LinearPolicy } from "./linear/policy.ts";
+import { linearLowering } from "./linear/wasm.ts";
 import { lowerRmsNorm } from "./rmsNorm/wasm.ts";
 import { lowerRopeStore } from "./ropeStore/wasm.ts";
 import { lowerSoftcap } from "./softcap/wasm.ts";
 
-/** Every operation on the CPU. */
-const lowerings: Lowerings = {
+/** Every operation on the CPU but the one that a policy decides. */
+const lowerings: Omit<Lowerings, "linear"> = {
   embed: lowerEmbed,
   rmsNorm: lowerRmsNorm,
-  linear: lowerLinear,
   ropeStore: lowerRopeStore,
   attention: lowerAttention,
   gate: lowerGate,
@@ -23,7 +23,12 @@ const lowerings: Lowerings = {
   gram: lowerGram,
 };
 
+export interface CpuOptions extends WasmOptions {
+  /** Which strategy multiplies which shape; without one, or where it does not know, the built-in order decides. */
+  readonly policy?: LinearPolicy;
+}
+
 /** Opens the WebAssembly backend with all operations. */
-export function openWasm(options?: WasmOptions): Promise<WasmBackend> {
-  return WasmBackend.open(lowerings, linearLoader, options);
+export function openWasm({ policy, ...options }: CpuOptions = {}): Promise<WasmBackend> {
+  return WasmBackend.open({ ...lowerings, linear: linearLowering(policy) }, linearLoaderFor(policy), options);
 }

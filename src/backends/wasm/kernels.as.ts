@@ -8,9 +8,12 @@ import { gate } from "../../ops/gate/wasm.as";
 import { gram, gramPack } from "../../ops/gram/wasm.as";
 import { linearByteInt8 } from "../../ops/linear/byteInt8.as";
 import { linearTilesFloat } from "../../ops/linear/decoded.as";
+import { linearFieldsDirect } from "../../ops/linear/directProducts.as";
 import { linearFieldsFloat, linearFieldsInt8 } from "../../ops/linear/fieldProducts.as";
 import { linearF16, linearF32 } from "../../ops/linear/float.as";
+import { linearNibbleDirect } from "../../ops/linear/nibbleDirect.as";
 import { linearNibbleInt8 } from "../../ops/linear/nibbleInt8.as";
+import { linearPlanes } from "../../ops/linear/planeProducts.as";
 import { quantize } from "../../ops/linear/quantize.as";
 import { rotate } from "../../ops/linear/rotate.as";
 import { rmsNorm } from "../../ops/rmsNorm/wasm.as";
@@ -19,7 +22,7 @@ import { softcap } from "../../ops/softcap/wasm.as";
 import * as op from "./opcodes";
 import { barrier, waitWhile } from "./parallel.as";
 
-export { packFields, packPlanes } from "../../ops/linear/fieldPack.as";
+export { packBitPlanes, packDirect, packFields } from "../../ops/linear/fieldPack.as";
 export { narrowToHalf, packBytes, packNibbles } from "../../ops/linear/pack.as";
 
 /** Between tokens a worker spins this often before it sleeps; waking one costs about 40 microseconds. */
@@ -36,6 +39,9 @@ function execute(program: usize, t: i32, n: i32): void {
   while (code != op.END) {
     const args = at + 12;
     if (code == op.RMS_NORM) rmsNorm(args, t, n);
+    else if (code == op.LINEAR_NIBBLE_DIRECT) linearNibbleDirect(args, t, n);
+    else if (code == op.LINEAR_FIELDS_DIRECT) linearFieldsDirect(args, t, n);
+    else if (code == op.LINEAR_PLANES) linearPlanes(args, t, n);
     else if (code == op.LINEAR_NIBBLE_INT8) linearNibbleInt8(args, t, n);
     else if (code == op.LINEAR_BYTE_INT8) linearByteInt8(args, t, n);
     else if (code == op.LINEAR_F32) linearF32(args, t, n);

@@ -9,7 +9,8 @@ export interface Kernels {
   packNibbles(codes: number, to: number, rows: number, columns: number, bits: number, padded: number): void;
   packBytes(codes: number, to: number, rows: number, columns: number, padded: number): void;
   packFields(codes: number, to: number, rows: number, perRow: number, width: number, k: number): void;
-  packPlanes(codes: number, to: number, rows: number, perRow: number, width: number): void;
+  packDirect(codes: number, to: number, rows: number, perRow: number, width: number): void;
+  packBitPlanes(codes: number, to: number, rows: number, columns: number, width: number): void;
   narrowToHalf(from: number, to: number, count: number): void;
 }
 

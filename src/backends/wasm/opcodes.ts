@@ -20,6 +20,9 @@ export const LINEAR_FIELDS_FLOAT = 15;
 export const READ_STREAM = 16;
 export const LINEAR_TILES_FLOAT = 17;
 export const LINEAR_FIELDS_INT8 = 18;
+export const LINEAR_NIBBLE_DIRECT = 19;
+export const LINEAR_FIELDS_DIRECT = 20;
+export const LINEAR_PLANES = 21;
 export const GRAM_PACK = 40;
 export const GRAM = 41;
 

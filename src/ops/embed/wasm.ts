@@ -2,7 +2,8 @@ import type { Lowerings } from "../../backends/wasm/backend.ts";
 import { float, type Instruction } from "../../backends/wasm/instruction.ts";
 import { EMBED } from "../../backends/wasm/opcodes.ts";
 import { type PackedLinear, packings } from "../linear/packed.ts";
-import { FIELD_TILE_BYTES, rotate } from "../linear/wasm.ts";
+import { rotate } from "../linear/rotate.ts";
+import { FIELD_TILE_BYTES } from "../linear/strategies.ts";
 
 export const lowerEmbed: Lowerings["embed"] = ({ table, ids, out, rows, scale }, context) => {
   const weight = table as PackedLinear;

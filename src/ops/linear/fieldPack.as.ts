@@ -25,7 +25,7 @@ export function packFields(codes: usize, to: usize, rows: i32, perRow: i32, widt
  * Rows of canonical codes to the tiles of products straight from codes (decodeLevels.as.ts): `width` 4, 16 rows x 8
  * codes as nibbles; 2, 16 rows x 16 codes, four a byte; 3, 8 rows x 16 codes in 48 bytes. The target must be zero.
  */
-export function packPlanes(codes: usize, to: usize, rows: i32, perRow: i32, width: i32): void {
+export function packDirect(codes: usize, to: usize, rows: i32, perRow: i32, width: i32): void {
   const rowBytes = <usize>((perRow * width + 7) >> 3);
   const perTile = width == 4 ? 8 : 16;
   const bytes = width == 3 ? 96 : 64;
@@ -54,4 +54,26 @@ function placeThreeBits(tile: usize, row: i32, column: i32, code: i32): void {
 @inline
 function setBits(at: usize, bits: i32): void {
   store<u8>(at, <i32>load<u8>(at) | bits);
+}
+
+/**
+ * Rows of canonical codes of `width` bits to tiles of 16 x 16 in bit planes (planeProducts.as.ts), lowest bits first: in
+ * 32 bytes a nibble for every row and four columns, two runs of four columns in the first 16. The target must be zero.
+ */
+export function packBitPlanes(codes: usize, to: usize, rows: i32, columns: i32, width: i32): void {
+  const rowBytes = <usize>((columns * width + 7) >> 3);
+  const bytes = <usize>width << 5;
+  const bandBytes = <usize>((columns + 15) >> 4) * bytes;
+  for (let row = 0; row < rows; row++) {
+    const source = codes + <usize>row * rowBytes;
+    const target = to + <usize>(row >> 4) * bandBytes + (row & 15);
+    for (let i = 0; i < columns; i++) {
+      const bit = i * width;
+      const code = <i32>load<u16>(source + (bit >> 3)) >>> (bit & 7);
+      const at = target + <usize>(i >> 4) * bytes + (<usize>((i >> 3) & 1) << 4);
+      for (let plane = 0; plane < width; plane++) {
+        setBits(at + (<usize>plane << 5), ((code >> plane) & 1) << (i & 7));
+      }
+    }
+  }
 }

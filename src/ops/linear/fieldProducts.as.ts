@@ -5,11 +5,10 @@
 import { share } from "../../backends/wasm/parallel.as";
 import { decodeTiles } from "./fieldTiles.as";
 import { floatRows } from "./float.as";
-import { addFused, splitPairs } from "./fusedTiles.as";
-import { isFused, isSplit, isWide, offsetOf, PART, tileBytes, unitOf } from "./plan.as";
+import { isWide, offsetOf, PART, tileBytes, unitOf } from "./plan.as";
 import { GROUP } from "./quantize.as";
 import { readBytes } from "./tiles.as";
-import { addFour, addTokens, storeTile, sumOf } from "./tileProducts.as";
+import { addFour, addTokens, storeTile } from "./tileProducts.as";
 
 /** Columns of a tile. */
 const SIDE = 16;
@@ -41,12 +40,6 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
   const groups = (padded + GROUP - 1) / GROUP;
   const bandBytes = tileBytes(plan) * lowTiles + tileBytes(plan + PART) * (tiles - lowTiles);
   const end = share(rows, t + 1, n, SIDE);
-  const fused = tokens == 1 && isFused(plan);
-  let fusedInput = q;
-  if (fused && isSplit(plan)) {
-    fusedInput = f + 64;
-    splitPairs(q, fusedInput, padded);
-  }
   for (let row = share(rows, t, n, SIDE); row < end; row += SIDE) {
     let at = weights + <usize>(row / SIDE) * bandBytes;
     memory.fill(f, 0, <usize>tokens << 6);
@@ -61,14 +54,6 @@ export function linearFieldsInt8(args: usize, t: i32, n: i32): void {
         const first = tile * SIDE;
         const count = min(padded, stop * SIDE) - first;
         const whole = count == min(GROUP, padded - g * GROUP);
-        if (fused) {
-          const sum = whole ? load<i32>(sums + (<usize>g << 2)) : sumOf(q + first, count);
-          const scale = load<f32>(scales + (<usize>g << 2)) * unitOf(part);
-          addFused(part, at, fusedInput + first, stop - tile, <f32>sum * -offsetOf(part), scale, f);
-          at += tileBytes(part) * (stop - tile);
-          tile = stop;
-          continue;
-        }
         decodeTiles(part, at, stop - tile, decoded, spare);
         at += tileBytes(part) * (stop - tile);
         tile = stop;

@@ -6,8 +6,9 @@
 import { decodeCrumbs, decodeNibblePairs, decodeThreeBits, decodeUniform } from "./decodeLevels.as";
 import { decodePairs, decodeTrellisTable } from "./decodeLookUps.as";
 import { decodeSwizzleSum } from "./decodeSums.as";
+import { decodeBitPlanes } from "./planeProducts.as";
 import {
-  CRUMBS, decoderOf, NIBBLE_PAIRS, PAIRS, SWIZZLE_SUM, tileBytes, TRELLIS_TABLE, UNIFORM, WIDE_PAIRS,
+  BIT_PLANES, CRUMBS, decoderOf, NIBBLE_PAIRS, PAIRS, SWIZZLE_SUM, tileBytes, TRELLIS_TABLE, UNIFORM, WIDE_PAIRS,
 } from "./plan.as";
 
 /**
@@ -25,6 +26,7 @@ export function decodeTiles(part: usize, tile: usize, tiles: i32, to: usize, spa
       if (decoder == UNIFORM) decodeUniform(part, tile, to);
       else if (decoder == NIBBLE_PAIRS) decodeNibblePairs(part, tile, to);
       else if (decoder == CRUMBS) decodeCrumbs(part, tile, to);
+      else if (decoder == BIT_PLANES) decodeBitPlanes(part, tile, to);
       else decodeThreeBits(part, tile, to);
       tile += tileBytes(part);
       to += 256;

@@ -5,8 +5,10 @@ import type { LinearLoader, WasmDevice } from "../../backends/wasm/backend.ts";
 import { codeTable } from "../../quantizers/codeTable.ts";
 import { parseScheme, type Scheme } from "../../quantizers/scheme.ts";
 import { tileLayout, tileSide } from "../../quantizers/tcq/trellis.ts";
+import { wantsPlanes } from "./dispatch.ts";
 import type { PackedLinear } from "./packed.ts";
-import { fieldBits, fieldPlan, isFused } from "./plan.ts";
+import { type FieldLayout, fieldBits, fieldLayouts, fieldPlan } from "./plan.ts";
+import type { LinearPolicy } from "./policy.ts";
 
 /** Values of float weights read at a time. */
 const CHUNK_VALUES = 1 << 20;
@@ -15,18 +17,25 @@ const TILE_ROWS = 16;
 /** Codes are read in vectors, the last of which may reach past them. */
 const SLACK = 16;
 
-/** Brings weights into memory in the packing that the fastest kernel for their scheme wants. */
-export const linearLoader: LinearLoader = {
-  load: (weights, device) =>
-    "readRows" in weights ? loadFloat(weights, device) : Promise.resolve(loadQuantized(weights, device)),
-  slice: (handle, firstRow, rows) => slice(handle as PackedLinear, firstRow, rows),
-  free(handle, device) {
-    const { data, scales, isSlice } = handle as PackedLinear;
-    if (isSlice) return;
-    device.free(data);
-    if (scales) device.free(scales);
-  },
-};
+/**
+ * Brings weights into memory, once, in the layout of the strategy that the policy has for one token: decoding is what
+ * most time goes to, and every layout has strategies for more tokens.
+ */
+export function linearLoaderFor(policy?: LinearPolicy): LinearLoader {
+  return {
+    load: (weights, device) =>
+      "readRows" in weights
+        ? loadFloat(weights, device)
+        : Promise.resolve(loadQuantized(weights, device, policy)),
+    slice: (handle, firstRow, rows) => slice(handle as PackedLinear, firstRow, rows),
+    free(handle, device) {
+      const { data, scales, isSlice } = handle as PackedLinear;
+      if (isSlice) return;
+      device.free(data);
+      if (scales) device.free(scales);
+    },
+  };
+}
 
 /** Every packing keeps the bytes of a tile's rows together. */
 function slice(weight: PackedLinear, firstRow: number, rows: number): PackedLinear {
@@ -75,7 +84,11 @@ async function loadFloat(weights: FloatWeights, device: WasmDevice): Promise<Lin
   return packed({ scheme, rows, columns }, { packing, data, padded: columns });
 }
 
-function loadQuantized(weights: QuantizedWeights, device: WasmDevice): LinearHandle {
+function loadQuantized(
+  weights: QuantizedWeights,
+  device: WasmDevice,
+  policy: LinearPolicy | undefined,
+): LinearHandle {
   const { rows, columns, rotation } = weights;
   const scheme = parseScheme(weights.scheme);
   const { family, bits } = scheme;
@@ -84,7 +97,8 @@ function loadQuantized(weights: QuantizedWeights, device: WasmDevice): LinearHan
   new Float32Array(device.memory.buffer, scales.place, rows).set(weights.scales);
   const padded = roundUp(columns, tileSide);
 
-  if (bits === 4 && (family === "nuq" || family === "uniform")) {
+  const planes = wantsPlanes(weights, device.simd, policy);
+  if (!planes && bits === 4 && (family === "nuq" || family === "uniform")) {
     // The uniform levels are halves: twice the level, half the scale.
     const step = family === "nuq" ? 1 : 2;
     const floats = new Float32Array(device.memory.buffer, scales.place, rows);
@@ -106,15 +120,18 @@ function loadQuantized(weights: QuantizedWeights, device: WasmDevice): LinearHan
     );
     return packed(weights, { packing: "byteTiles", data, scales, padded, rotation });
   }
-  const { data, lowTiles } = fieldTiles(weights, scheme, device);
-  const codebook = fieldPlan(scheme, device);
-  return packed(weights, { packing: "fieldTiles", data, scales, codebook, padded, lowTiles, rotation });
+  const layout = planes ? "planes" : fieldLayouts(scheme)[0];
+  const { data, lowTiles } = fieldTiles(weights, scheme, layout, device);
+  const codebook = fieldPlan(scheme, layout, device);
+  const packing = "fieldTiles";
+  return packed(weights, { packing, layout, data, scales, codebook, padded, lowTiles, rotation });
 }
 
 /** Codes in tiles of fields, the trellis' canonical layout; others are repacked. */
 function fieldTiles(
   { codes, rows, columns }: QuantizedWeights,
   scheme: Scheme,
+  layout: FieldLayout,
   device: WasmDevice,
 ): { data: Slot; lowTiles: number } {
   const { family, bits } = scheme;
@@ -128,13 +145,12 @@ function fieldTiles(
   const tiles = Math.ceil(columns / tileSide);
   const data = device.allocate(bands * tiles * tileSide * fieldBits(scheme) + SLACK);
   const dimension = family === "vq" ? 2 : 1;
+  const [perRow, width] = [Math.ceil(columns / dimension), bits * dimension];
+  const { packBitPlanes, packDirect, packFields } = device.kernels;
   withStaged(codes, device, (at) => {
-    if (isFused(scheme))
-      device.kernels.packPlanes(at, data.place, rows, Math.ceil(columns / dimension), bits * dimension);
-    else {
-      const [perRow, width] = [Math.ceil(columns / dimension), bits * dimension];
-      device.kernels.packFields(at, data.place, rows, perRow, width, fieldBits(scheme));
-    }
+    if (layout === "planes") packBitPlanes(at, data.place, rows, columns, bits);
+    else if (layout === "direct") packDirect(at, data.place, rows, perRow, width);
+    else packFields(at, data.place, rows, perRow, width, fieldBits(scheme));
   });
   return { data, lowTiles: tiles };
 }

@@ -21,6 +21,8 @@ export const OFFSET: usize = 184;
 export const NIBBLES: usize = 192;
 export const ONE: usize = 208;
 export const DOUBLED: usize = 224;
+/** 16 bits for each plane. */
+export const WEIGHTS: usize = 240;
 
 export const SWIZZLE_SUM: i32 = 0;
 export const TRELLIS_TABLE: i32 = 1;
@@ -31,6 +33,7 @@ export const PAIRS: i32 = 4;
 export const NIBBLE_PAIRS: i32 = 5;
 export const CRUMBS: i32 = 6;
 export const THREE_BITS: i32 = 7;
+export const BIT_PLANES: i32 = 8;
 
 /** Bytes of a tile's codes. */
 // @ts-ignore: decorator
@@ -66,16 +69,9 @@ export function offsetOf(part: usize): f32 {
   return load<f32>(part, OFFSET);
 }
 
-/** Whether {@link isFused products straight from codes} want the activations as splitPairs leaves them. */
+/** Whether products straight from the codes want the activations as splitPairs leaves them. */
 // @ts-ignore: decorator
 @inline
 export function isSplit(part: usize): bool {
   return decoderOf(part) == NIBBLE_PAIRS;
-}
-
-/** Whether one token is multiplied straight from the codes; see fusedTiles.as.ts. */
-// @ts-ignore: decorator
-@inline
-export function isFused(part: usize): bool {
-  return decoderOf(part) >= NIBBLE_PAIRS;
 }

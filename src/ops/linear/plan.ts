@@ -15,7 +15,7 @@ const partBytes = 256;
 const offsets = {
   ...{ first: 0, rest: 16, powers: 32, wrap: 64, keep: 80, mask: 96, factor: 112 },
   ...{ low: 128, high: 144, bits: 160, decoder: 164, table: 168, spread: 172, fold: 176, unit: 180 },
-  ...{ offset: 184, nibbles: 192, one: 208, doubled: 224 },
+  ...{ offset: 184, nibbles: 192, one: 208, doubled: 224, weights: 240 },
 } as const;
 const decoders = {
   swizzleSum: 0,
@@ -26,6 +26,7 @@ const decoders = {
   nibblePairs: 5,
   crumbs: 6,
   threeBits: 7,
+  bitPlanes: 8,
 } as const;
 
 /** Writes the constants of one rate. */
@@ -73,9 +74,25 @@ class Part {
   }
 }
 
-/** Whether one token is multiplied straight from the codes (fusedTiles.as.ts), which then lie as that likes. */
-export function isFused({ family, bits }: Scheme): boolean {
-  return (family === "vq" && bits === 2) || ((family === "nuq" || family === "uniform") && bits <= 3);
+/** Where fields of codes lie: as in the stream of a trellis, for products straight from the codes, or in bit planes. */
+export type FieldLayout = "stream" | "direct" | "planes";
+
+/** The layouts that a scheme's codes may have, the usual one first. */
+export function fieldLayouts(scheme: Scheme): FieldLayout[] {
+  const { family, bits } = scheme;
+  const direct = (family === "vq" && bits === 2) || ((family === "nuq" || family === "uniform") && bits <= 3);
+  return [direct ? "direct" : "stream", ...(bitWeights(scheme) ? (["planes"] as const) : [])];
+}
+
+/**
+ * What each bit of a code adds to the lowest level, lowest bit first, in the units of {@link fieldPlan}; undefined
+ * where levels are no such sums, or no product by planes could win.
+ */
+export function bitWeights(scheme: Scheme): number[] | undefined {
+  const { family, bits } = scheme;
+  if (!(family === "uniform" && bits <= 4) && !(family === "nuq" && bits === 2)) return undefined;
+  const { values } = codeTable(scheme)!;
+  return Array.from({ length: bits }, (_, bit) => values[1 << bit] - values[0]);
 }
 
 /** Bits of a field, for two columns: of half-TCQ the lower rate's. */
@@ -84,30 +101,31 @@ export function fieldBits({ family, bits }: Scheme): number {
 }
 
 /** The plan of a scheme in the device's memory. */
-export function fieldPlan(scheme: Scheme, device: WasmDevice): { place: number } {
-  return device.shared(`plan ${scheme.name}`, () => {
+export function fieldPlan(scheme: Scheme, layout: FieldLayout, device: WasmDevice): { place: number } {
+  return device.shared(`plan ${scheme.name} ${layout}`, () => {
     const bytes = new Uint8Array(2 * partBytes);
-    parts(scheme, device).forEach((part, i) => {
+    parts(scheme, layout, device).forEach((part, i) => {
       bytes.set(part.bytes, i * partBytes);
     });
     return bytes;
   });
 }
 
-function parts(scheme: Scheme, device: WasmDevice): readonly [Part, Part] {
+function parts(scheme: Scheme, layout: FieldLayout, device: WasmDevice): readonly [Part, Part] {
   const { family, bits } = scheme;
   if (family === "tcq" || family === "tcq-s") {
     const { lowRate, highRate } = tileLayout(bits, 0);
     const make = family === "tcq" ? (rate: number) => trellisTable(rate, device) : trellisSums;
     return [make(lowRate), make(highRate)];
   }
-  const part = onePart(scheme, device);
+  const part = onePart(scheme, layout, device);
   return [part, part];
 }
 
-function onePart(scheme: Scheme, device: WasmDevice): Part {
+function onePart(scheme: Scheme, layout: FieldLayout, device: WasmDevice): Part {
   const { family, bits } = scheme;
-  if (isFused(scheme)) return family === "vq" ? nibblePairs(bits) : smallLevels(scheme);
+  if (layout === "planes") return bitPlanes(scheme);
+  if (layout === "direct") return family === "vq" ? nibblePairs(bits) : smallLevels(scheme);
   if (family === "uniform") return uniform(bits);
   return family === "vq" && bits in vqSteps ? bytePairs(bits, device) : widePairs(scheme, device);
 }
@@ -218,6 +236,16 @@ function smallLevels(scheme: Scheme): Part {
     )
     .words("nibbles", 0x0f0f)
     .words("high", 0x8888);
+}
+
+function bitPlanes(scheme: Scheme): Part {
+  const weights = Int16Array.from(bitWeights(scheme)!);
+  return new Part()
+    .int("bits", 2 * scheme.bits)
+    .int("decoder", decoders.bitPlanes)
+    .vector("weights", new Uint8Array(weights.buffer))
+    .float("unit", 1)
+    .float("offset", -codeTable(scheme)!.values[0]);
 }
 
 /** What the finer codebooks' coordinates are multiples of. */

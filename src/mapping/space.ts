@@ -1,0 +1,123 @@
+/**
+ * The space of bit partitions for a machine's product units: all are enumerated, promoted to a unit (equation 5), given
+ * a cost in instructions, and pruned with a reason (ADAngel, section 4.3).
+ *
+ * @module
+ */
+import type { StrategyName } from "../ops/linear/policy.ts";
+import type { BitPartition } from "./partition.ts";
+import type { PartitionPair } from "./reference.ts";
+
+/** What a machine multiplies in one go. */
+export interface ProductUnit {
+  readonly name: string;
+  /** Most bits of a part of the weights and of the activations. */
+  readonly weightBits: number;
+  readonly activationBits: number;
+  /** Vector instructions for 16 weights by one token: taking a part out of the code, multiplying, adding. */
+  readonly cost: number;
+  readonly strategy: StrategyName;
+}
+
+/**
+ * Units of WebAssembly SIMD. Costs were counted in the kernels, in x64 instructions for a vector of 16 weights.
+ *
+ * - and + popcnt: 128 products at once, but a popcount is 8 instructions of x64 without AVX-512.
+ * - table: swizzles of 16 sums of four activations, in two bytes each, or one when activations have 4 bits.
+ * - dot: `i32x4.relaxed_dot_i8x16_i7x16_add_s`, or the eight instructions that plain SIMD has for it.
+ * - dot16: `i32x4.dot_i16x8_s`, eight products at once.
+ */
+export function wasmUnits(simd: "relaxed" | "plain", activationBits: number): readonly ProductUnit[] {
+  const look = activationBits <= 4 ? 1.4 : 2;
+  const dot = simd === "relaxed" ? 1 : 8;
+  return [
+    { name: "and + popcnt", weightBits: 1, activationBits: 1, cost: 11 / 8, strategy: "bitwise" },
+    { name: "table", weightBits: 1, activationBits: 8, cost: look, strategy: "table" },
+    { name: "dot 7 x 8", weightBits: 7, activationBits: 8, cost: 2.75 + dot, strategy: "padding" },
+    { name: "dot 16 x 16", weightBits: 16, activationBits: 16, cost: 6, strategy: "padding-decoded" },
+  ];
+}
+
+/** A pair of partitions on the unit that it is promoted to. */
+export interface Candidate extends PartitionPair {
+  readonly unit: ProductUnit;
+  /** Partial products. */
+  readonly products: number;
+  /** Instructions for 16 weights by one token. */
+  readonly instructions: number;
+  readonly strategy: StrategyName;
+  /** Why it needs no kernel; undefined for the ones that have one. */
+  readonly pruned?: string;
+}
+
+/** Every way to write `bits` as parts, parts in any order. Their order changes shifts only, so it is not told apart. */
+export function partitionsOf(bits: number, largest = bits): number[][] {
+  if (bits === 0) return [[]];
+  const found: number[][] = [];
+  for (let part = Math.min(bits, largest); part >= 1; part--) {
+    for (const rest of partitionsOf(bits - part, part)) found.push([part, ...rest]);
+  }
+  return found;
+}
+
+/** The smallest unit that takes all parts, equation 5. */
+export function promote(
+  { weights, activations }: PartitionPair,
+  units: readonly ProductUnit[],
+): ProductUnit | undefined {
+  return units.find(
+    (unit) => Math.max(...weights) <= unit.weightBits && Math.max(...activations) <= unit.activationBits,
+  );
+}
+
+/**
+ * All partitions of both operands, cheapest first. One is pruned when another on the same unit has fewer products, or
+ * when its unit has no faster instruction than a larger one for it.
+ */
+export function enumerate(
+  weightBits: number,
+  activationBits: number,
+  units: readonly ProductUnit[],
+): Candidate[] {
+  const all = partitionsOf(weightBits).flatMap((weights) =>
+    partitionsOf(activationBits).flatMap((activations) => {
+      const unit = promote({ weights, activations }, units);
+      if (!unit) return [];
+      const products = weights.length * activations.length;
+      return [{ weights, activations, unit, products, instructions: products * unit.cost }];
+    }),
+  );
+  const best = new Map<ProductUnit, (typeof all)[number]>();
+  for (const each of all) {
+    const known = best.get(each.unit);
+    if (!known || each.products < known.products) best.set(each.unit, each);
+  }
+  return all
+    .map((each): Candidate => {
+      const { unit, weights, activations } = each;
+      const strategy = unit.strategy === "padding" && weights.length > 1 ? "split" : unit.strategy;
+      return { ...each, strategy, pruned: reasonToPrune({ ...each, weights, activations }, best) };
+    })
+    .sort((a, b) => Number(a.pruned !== undefined) - Number(b.pruned !== undefined) || a.instructions - b.instructions);
+}
+
+function reasonToPrune(
+  { unit, products }: Pick<Candidate, "unit" | "products">,
+  best: ReadonlyMap<ProductUnit, PartitionPair & { readonly products: number }>,
+): string | undefined {
+  const kept = best.get(unit)!;
+  if (products > kept.products) {
+    return `${unit.name} takes it as ${show(kept)}: ${kept.products} products instead of ${products}`;
+  }
+  const smaller = [...best.keys()].find(
+    (other) => other.name.startsWith("dot") && other !== unit && other.cost * best.get(other)!.products < unit.cost * products,
+  );
+  if (unit.name.startsWith("dot") && smaller) return `${smaller.name} multiplies twice as many numbers at once`;
+  return undefined;
+}
+
+/** (4, 4) x (8), lowest bits first. */
+export function show({ weights, activations }: PartitionPair): string {
+  const text = (partition: BitPartition) => `(${partition.toReversed().join(", ")})`;
+  return `${text(weights)} x ${text(activations)}`;
+}
