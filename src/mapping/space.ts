@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { SimdLevel } from "../backends/wasm/module.ts";
 import type { StrategyName } from "../ops/linear/policy.ts";
 import type { BitPartition } from "./partition.ts";
 import type { PartitionPair } from "./reference.ts";
@@ -19,22 +20,30 @@ export interface ProductUnit {
   readonly strategy: StrategyName;
 }
 
+/** Most bits of weights that bit planes have kernels for: with more, look-ups and counts lose on every build. */
+const PLANE_BITS = 4;
+
 /**
  * Units of WebAssembly SIMD. Costs were counted in the kernels, in x64 instructions for a vector of 16 weights.
  *
  * - and + popcnt: 128 products at once, but a popcount is 8 instructions of x64 without AVX-512.
- * - table: swizzles of 16 sums of four activations, in two bytes each, or one when activations have 4 bits.
- * - dot: `i32x4.relaxed_dot_i8x16_i7x16_add_s`, or the eight instructions that plain SIMD has for it.
- * - dot16: `i32x4.dot_i16x8_s`, eight products at once.
+ * - table: swizzles of 16 sums of four activations, in two bytes each, or in one when activations have 4 bits.
+ * - dot 7 x 8: `i32x4.relaxed_dot_i8x16_i7x16_add_s`, or the eight instructions that plain SIMD has for it.
+ * - dot 16 x 16: `i32x4.dot_i16x8_s`, eight products at once.
  */
-export function wasmUnits(simd: "relaxed" | "plain", activationBits: number): readonly ProductUnit[] {
-  const look = activationBits <= 4 ? 1.4 : 2;
+export function wasmUnits(simd: SimdLevel, activationBits: number): readonly ProductUnit[] {
   const dot = simd === "relaxed" ? 1 : 8;
   return [
     { name: "and + popcnt", weightBits: 1, activationBits: 1, cost: 11 / 8, strategy: "bitwise" },
-    { name: "table", weightBits: 1, activationBits: 8, cost: look, strategy: "table" },
-    { name: "dot 7 x 8", weightBits: 7, activationBits: 8, cost: 2.75 + dot, strategy: "padding" },
-    { name: "dot 16 x 16", weightBits: 16, activationBits: 16, cost: 6, strategy: "padding-decoded" },
+    {
+      name: "table",
+      weightBits: 1,
+      activationBits: 8,
+      cost: activationBits > 4 ? 2 : 1.4,
+      strategy: "table",
+    },
+    { name: "dot 7 x 8", weightBits: 7, activationBits: 8, cost: 2 + dot, strategy: "padding" },
+    { name: "dot 16 x 16", weightBits: 16, activationBits: 16, cost: 8, strategy: "padding-decoded" },
   ];
 }
 
@@ -70,50 +79,60 @@ export function promote(
   );
 }
 
-/**
- * All partitions of both operands, cheapest first. One is pruned when another on the same unit has fewer products, or
- * when its unit has no faster instruction than a larger one for it.
- */
+/** All partitions of both operands, those with a kernel first, then the cheapest. */
 export function enumerate(
   weightBits: number,
   activationBits: number,
   units: readonly ProductUnit[],
 ): Candidate[] {
   const all = partitionsOf(weightBits).flatMap((weights) =>
-    partitionsOf(activationBits).flatMap((activations) => {
+    partitionsOf(activationBits).flatMap((activations): Candidate[] => {
       const unit = promote({ weights, activations }, units);
       if (!unit) return [];
       const products = weights.length * activations.length;
-      return [{ weights, activations, unit, products, instructions: products * unit.cost }];
+      const strategy = unit.strategy === "padding" && weights.length > 1 ? "split" : unit.strategy;
+      return [{ weights, activations, unit, products, instructions: products * unit.cost, strategy }];
     }),
   );
-  const best = new Map<ProductUnit, (typeof all)[number]>();
-  for (const each of all) {
-    const known = best.get(each.unit);
-    if (!known || each.products < known.products) best.set(each.unit, each);
-  }
+  const best = units.flatMap((unit) => {
+    const own = all.filter((each) => each.unit === unit);
+    return own.length === 0 ? [] : [own.reduce((a, b) => (isCoarser(b, a) ? b : a))];
+  });
+  const cheapest = Math.min(...best.map(({ instructions }) => instructions));
   return all
-    .map((each): Candidate => {
-      const { unit, weights, activations } = each;
-      const strategy = unit.strategy === "padding" && weights.length > 1 ? "split" : unit.strategy;
-      return { ...each, strategy, pruned: reasonToPrune({ ...each, weights, activations }, best) };
-    })
-    .sort((a, b) => Number(a.pruned !== undefined) - Number(b.pruned !== undefined) || a.instructions - b.instructions);
+    .map((each) => ({ ...each, pruned: reasonToPrune(each, best, weightBits, cheapest) }))
+    .sort(
+      (a, b) =>
+        Number(a.pruned !== undefined) - Number(b.pruned !== undefined) || a.instructions - b.instructions,
+    );
+}
+
+/** Fewer products; of as many, the more even parts. */
+function isCoarser(a: Candidate, b: Candidate): boolean {
+  return a.products < b.products || (a.products === b.products && widest(a) < widest(b));
+}
+
+function widest({ weights, activations }: PartitionPair): number {
+  return Math.max(...weights) + Math.max(...activations);
 }
 
 function reasonToPrune(
-  { unit, products }: Pick<Candidate, "unit" | "products">,
-  best: ReadonlyMap<ProductUnit, PartitionPair & { readonly products: number }>,
+  each: Candidate,
+  best: readonly Candidate[],
+  weightBits: number,
+  cheapest: number,
 ): string | undefined {
-  const kept = best.get(unit)!;
-  if (products > kept.products) {
-    return `${unit.name} takes it as ${show(kept)}: ${kept.products} products instead of ${products}`;
+  const { unit, products, instructions } = each;
+  const kept = best.find((other) => other.unit === unit)!;
+  if (each !== kept) {
+    return products === kept.products
+      ? `as many products of ${unit.name} as ${show(kept)}`
+      : `${products} products of ${unit.name} where ${show(kept)} needs ${kept.products}`;
   }
-  const smaller = [...best.keys()].find(
-    (other) => other.name.startsWith("dot") && other !== unit && other.cost * best.get(other)!.products < unit.cost * products,
-  );
-  if (unit.name.startsWith("dot") && smaller) return `${smaller.name} multiplies twice as many numbers at once`;
-  return undefined;
+  const lead = `${(instructions / cheapest).toFixed(1)} times the instructions of the cheapest`;
+  if (unit.strategy === "padding-decoded" && instructions > cheapest) return lead;
+  const planes = unit.strategy === "table" || unit.strategy === "bitwise";
+  return planes && weightBits > PLANE_BITS ? lead : undefined;
 }
 
 /** (4, 4) x (8), lowest bits first. */
