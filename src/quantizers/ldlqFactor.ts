@@ -22,6 +22,8 @@ export interface LdlqFactor {
    * diagonal blocks are meant.
    */
   readonly feedback: Float32Array;
+  /** trace D / trace H: what feedback leaves of the weighted error of plain rounding. */
+  readonly gain: number;
 }
 
 export interface FactorOptions {
@@ -75,8 +77,22 @@ export function factorHessian(
         "calibrate with more tokens or raise the damping",
     );
   }
+  const gain = trace === 0 ? 1 : diagonalBlockTrace(matrix, columns, blocks) / (trace + added * columns);
   divideByDiagonalBlocks(matrix, columns, blocks);
-  return { columns, blockColumns, blocks, feedback: matrix };
+  return { columns, blockColumns, blocks, feedback: matrix, gain };
+}
+
+/** The trace of D, whose blocks are C_kk C_kk^T of Cholesky's C. */
+function diagonalBlockTrace(c: Float32Array, n: number, blocks: readonly ColumnBlock[]): number {
+  let trace = 0;
+  let start = 0;
+  for (const { width } of blocks) {
+    for (let i = start; i < start + width; i++) {
+      for (let j = start; j <= i; j++) trace += c[i * n + j] ** 2;
+    }
+    start += width;
+  }
+  return trace;
 }
 
 /** Columns of the Cholesky factor computed at a time: their rows stay in the second-level cache. */

@@ -52,7 +52,7 @@ export async function* noiseSensitivities(run: NoiseRun, from = 0): AsyncGenerat
           signal?.throwIfAborted();
           const step = (s + i) % 2 === 0 ? norm : -norm;
           const noisy = weights.map((weight, at) => weight + step * noise[at]);
-          divergences.push(await trials.divergence(tensor, noisy));
+          divergences.push(await trials.divergence([{ tensor, values: noisy }]));
           run.onProgress?.(++done, total);
         }
         values.push(slope(norms, divergences));

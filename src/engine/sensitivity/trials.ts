@@ -4,11 +4,18 @@ import type { Slot } from "../../backends/slot.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { breather } from "../breathe.ts";
 import { divergence, type RowSummary, summarizeRow } from "../evaluate/softmax.ts";
-import { DecoderParts } from "../parts.ts";
+import { loadValues } from "../gradient/loadPart.ts";
+import { DecoderParts, type Part } from "../parts.ts";
 import type { LoadedWeights } from "../weights.ts";
 import type { WeightTensor } from "./tensors.ts";
 
-/** Asks of one sequence after another: how far do the predictions move when one weight tensor has other values? */
+/** Other values [rows, columns] for a weight tensor. */
+export interface Change {
+  readonly tensor: WeightTensor;
+  readonly values: Float32Array;
+}
+
+/** Asks of one sequence after another: how far do the predictions move when weight tensors have other values? */
 export class Trials {
   readonly #spec: DecoderSpec;
   readonly #backend: Backend;
@@ -52,22 +59,26 @@ export class Trials {
     this.#summaries = ids.map((_, i) => summarizeRow(this.#expected, i * vocabularySize, vocabularySize));
   }
 
-  /** Mean Kullback-Leibler divergence in nats per token when a tensor has these values [rows, columns]. */
-  async divergence(tensor: WeightTensor, values: Float32Array): Promise<number> {
-    const handles = await this.#load(tensor, values);
+  /** Mean Kullback-Leibler divergence in nats per token when tensors have other values. */
+  async divergence(changes: readonly Change[]): Promise<number> {
+    const handles: LinearHandle[] = [];
     try {
-      const changed = this.#changed(tensor, handles);
+      const weights = await this.#changed(changes, handles);
       const { layers } = this.#spec;
-      const first = tensor.part === "embedding" ? 0 : tensor.part === "head" ? layers.length : tensor.part;
-      if (tensor.part === "embedding") await this.#runOnce("embedding", changed);
-      else this.#backend.upload(this.#parts.buffers.hidden, this.#streams[first]);
+      const parts = new Set(changes.map(({ tensor }) => tensor.part));
+      let first = 0;
+      if (parts.has("embedding")) await this.#runOnce("embedding", weights);
+      else {
+        while (first < layers.length && !parts.has(first)) first++;
+        this.#backend.upload(this.#parts.buffers.hidden, this.#streams[first]);
+      }
       for (let index = first; index < layers.length; index++) {
-        if (index === tensor.part) await this.#runOnce(index, changed);
+        if (parts.has(index)) await this.#runOnce(index, weights);
         else await this.#run(index);
         await this.#breathe();
       }
       // A tied embedding is the head too.
-      if (changed.head !== this.#weights.head) await this.#runOnce("head", changed);
+      if (weights.head !== this.#weights.head) await this.#runOnce("head", weights);
       else await this.#run("head");
       return await this.#meanDivergence();
     } finally {
@@ -81,28 +92,24 @@ export class Trials {
     this.#parts.dispose();
   }
 
-  async #load({ linears, columns }: WeightTensor, values: Float32Array): Promise<LinearHandle[]> {
-    const handles: LinearHandle[] = [];
-    for (const { rows, firstRow = 0 } of linears) {
-      const readRows = async (start: number, end: number) =>
-        values.subarray((firstRow + start) * columns, (firstRow + end) * columns);
-      handles.push(await this.#backend.loadLinear({ scheme: "f32", rows, columns, readRows }));
+  /** The weights with some of them replaced; `handles` takes what has to be freed. */
+  async #changed(changes: readonly Change[], handles: LinearHandle[]): Promise<LoadedWeights> {
+    let { embedding, head } = this.#weights;
+    const tied = head === embedding;
+    const linears = new Map(this.#weights.linears);
+    for (const { tensor, values } of changes) {
+      const { columns } = tensor;
+      for (const linear of tensor.linears) {
+        const { rows, firstRow = 0 } = linear;
+        const part = values.subarray(firstRow * columns, (firstRow + rows) * columns);
+        const handle = await loadValues(this.#backend, part, rows, columns);
+        handles.push(handle);
+        if (tensor.part === "embedding") embedding = handle;
+        else if (tensor.part === "head") head = handle;
+        else linears.set(linear, { ...linears.get(linear)!, handle });
+      }
     }
-    return handles;
-  }
-
-  #changed({ part, linears }: WeightTensor, handles: readonly LinearHandle[]): LoadedWeights {
-    const weights = this.#weights;
-    if (part === "head") return { ...weights, head: handles[0] };
-    if (part === "embedding") {
-      const tied = weights.head === weights.embedding;
-      return { ...weights, embedding: handles[0], head: tied ? handles[0] : weights.head };
-    }
-    const changed = new Map(weights.linears);
-    linears.forEach((linear, i) => {
-      changed.set(linear, { ...changed.get(linear)!, handle: handles[i] });
-    });
-    return { ...weights, linears: changed };
+    return { ...this.#weights, embedding, head: tied ? embedding : head, linears };
   }
 
   async #meanDivergence(): Promise<number> {
@@ -118,14 +125,14 @@ export class Trials {
   }
 
   /** Runs a part with the weights as they are. */
-  async #run(part: WeightTensor["part"]): Promise<void> {
+  async #run(part: Part): Promise<void> {
     const key = `${part} ${this.#ids.length}`;
     const program = this.#programs.get(key) ?? this.#backend.record(this.#operations(part, this.#weights));
     this.#programs.set(key, program);
     await this.#backend.run(program);
   }
 
-  async #runOnce(part: WeightTensor["part"], weights: LoadedWeights): Promise<void> {
+  async #runOnce(part: Part, weights: LoadedWeights): Promise<void> {
     const program = this.#backend.record(this.#operations(part, weights));
     try {
       await this.#backend.run(program);
@@ -134,7 +141,7 @@ export class Trials {
     }
   }
 
-  #operations(part: WeightTensor["part"], weights: LoadedWeights): Operation[] {
+  #operations(part: Part, weights: LoadedWeights): Operation[] {
     const rows = this.#ids.length;
     if (part === "embedding") return this.#parts.embed(weights, rows);
     if (part === "head") return this.#parts.head(weights, rows, this.#logits);

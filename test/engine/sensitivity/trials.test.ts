@@ -35,7 +35,7 @@ it.each(["llama3-v5", "gemma2", "phi3-partial"])(
         meter.add(await model.runner.step(input, "all"), await floats.runner.step(input, "all"));
         const expected = meter.result().meanKlDivergence;
         expect(expected).toBeGreaterThan(1e-4);
-        expect(Math.abs((await trials.divergence(tensor, values)) / expected - 1)).toBeLessThan(1e-3);
+        expect(Math.abs((await trials.divergence([{ tensor, values }])) / expected - 1)).toBeLessThan(1e-3);
       }
     }
     trials.dispose();
