@@ -6,7 +6,9 @@
 import { z } from "zod";
 import { problemsOf } from "../budget/problem.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import type { LayerFacts, ModelBudget } from "../engine/planning/problem.ts";
+import { Costs } from "../engine/planning/costs.ts";
+import { defaultPalette, type LayerFacts, type ModelBudget } from "../engine/planning/problem.ts";
+import { costProfile } from "../engine/planning/profile.node.ts";
 import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
@@ -19,11 +21,15 @@ import { progressLine } from "./progress.ts";
 export interface BudgetFlags {
   readonly bits: number | undefined;
   readonly memory: number | undefined;
+  readonly speed: number | undefined;
+  readonly batch: number;
 }
 
 export interface PlannerFlags extends FactFlags {
   readonly schemes: string | undefined;
   readonly embeddingScheme: string;
+  readonly batch: number;
+  readonly remeasure: boolean;
 }
 
 export interface FactFlags {
@@ -34,11 +40,13 @@ export interface FactFlags {
 }
 
 /** The one budget that the flags give; undefined when they give none. */
-export function budgetOf({ bits, memory }: BudgetFlags): ModelBudget | undefined {
+export function budgetOf({ bits, memory, speed, batch }: BudgetFlags): ModelBudget | undefined {
   const given: ModelBudget[] = [];
   if (bits !== undefined) given.push({ bits });
   if (memory !== undefined) given.push({ bytes: memory });
-  if (given.length > 1) throw new UsageError("--bits and --memory are two budgets; give one");
+  if (speed !== undefined) given.push({ tokensPerSecond: speed, batch });
+  if (given.length > 1)
+    throw new UsageError("--bits, --memory and --speed are budgets of their own; give one");
   return given[0];
 }
 
@@ -64,6 +72,20 @@ export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Prom
     ? await readSensitivities(flags.sensitivities)
     : await measuredSensitivities(checkpoint, flags);
   return { sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])) };
+}
+
+/** What products and everything else of a step take on this machine, measured within seconds or before. */
+export async function costsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<Costs> {
+  const { batch, threads, remeasure: anew } = flags;
+  const schemes = [...new Set([...defaultPalette(), ...(paletteOf(flags.schemes) ?? [])])];
+  const line = progressLine("measuring times");
+  try {
+    const onProgress = (done: number, total: number) => line.update(done, total);
+    const run = { schemes, batch, threads, anew, onProgress, signal: interruptible() };
+    return new Costs(await costProfile(checkpoint, run));
+  } finally {
+    line.clear();
+  }
 }
 
 interface LayerSensitivity {

@@ -78,6 +78,15 @@ const budgetFlags = {
     { environment: false, help: "bits per weight of the linear layers, a mean over all of them" },
   ),
   memory: byteCount({ environment: false, help: "size of the weights' file, embedding and head included" }),
+  speed: number(
+    { from: 0, whole: false, above: true },
+    { environment: false, help: "tokens per second to decode on this machine, all sequences together" },
+  ),
+  batch: numberOr(1, { from: 1, to: 64 }, { help: "sequences decoded side by side, for times" }),
+  remeasure: toggle({
+    environment: false,
+    help: "measure times anew; they are kept by machine, engine and model shape",
+  }),
   sensitivities: text({
     value: "FILE",
     environment: false,

@@ -3,7 +3,7 @@ import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { Planner } from "../engine/planning/planner.ts";
 import type { ModelBudget } from "../engine/planning/problem.ts";
 import { UsageError } from "../errors.ts";
-import { budgetOf, layerFacts, type PlannerFlags, paletteOf } from "./budget.ts";
+import { budgetOf, costsOf, layerFacts, type PlannerFlags, paletteOf } from "./budget.ts";
 import { writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
@@ -15,10 +15,11 @@ import type { Invocation } from "./verb.ts";
 /** `halftone plan MODEL`: spends a budget over a model's layers. */
 export async function planModel(name: string, { flags }: Invocation<typeof planFlags>): Promise<void> {
   const budget = budgetOf(flags);
-  if (budget === undefined) throw new UsageError("nothing to spend; give --bits N or --memory SIZE");
+  if (budget === undefined)
+    throw new UsageError("nothing to spend; give --bits N, --memory SIZE or --speed N");
   const checkpoint = await openModel(name);
   try {
-    const plan = await makePlan(checkpoint, budget, flags);
+    const plan = await makePlan(checkpoint, budget, flags, true);
     if (flags.output !== undefined) {
       await writeTextFile(flags.output, `${JSON.stringify(plan, null, 2)}\n`, "-o");
       remark(`${flags.output} written`);
@@ -35,16 +36,18 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
   }
 }
 
-/** Plans a model as the flags say. */
+/** Plans a model as the flags say; `timed` predicts the speed whatever the budget is. */
 export async function makePlan(
   checkpoint: Checkpoint,
   budget: ModelBudget,
   flags: PlannerFlags,
+  timed = false,
 ): Promise<ModelPlan> {
   const palette = paletteOf(flags.schemes);
   const { embeddingScheme } = flags;
   const facts = await layerFacts(checkpoint, flags);
-  return new Planner(checkpoint, { ...facts, palette, embeddingScheme }).plan(budget);
+  const costs = timed || "tokensPerSecond" in budget ? await costsOf(checkpoint, flags) : undefined;
+  return new Planner(checkpoint, { ...facts, palette, embeddingScheme, costs }).plan(budget);
 }
 
 /** What a plan promises, in two or three lines. */

@@ -33,7 +33,7 @@ export const verbs: readonly Verb[] = [
   }),
   defineVerb({
     name: "plan",
-    summary: "spend bits or memory where they matter: a quantizer for each layer",
+    summary: "spend bits, memory or time where they matter: a quantizer for each layer",
     operands: ["[MODEL]"],
     flags: flags.planFlags,
     example: "halftone plan ./model --bits 3.25 -o plan.json",

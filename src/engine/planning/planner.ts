@@ -180,7 +180,7 @@ export class Planner {
     }
     const most = (budget.batch / least) * (1 - SPEED_MARGIN);
     throw new UsageError(
-      `${budget.tokensPerSecond} tokens per second cannot be had here; the fastest plan makes ${most.toPrecision(3)}`,
+      `${budget.tokensPerSecond} tokens per second cannot be had here; the fastest plan makes ${Number(most.toPrecision(3))}`,
     );
   }
 
