@@ -8,7 +8,7 @@
  * for await (const text of model.generate("Once upon a time")) process.stdout.write(text);
  */
 import { availableParallelism } from "node:os";
-import { spawnNodeWorker } from "./backends/wasm/workers.node.ts";
+import { nodeRowFetcher, spawnNodeWorker } from "./backends/wasm/workers.node.ts";
 import { type OpenOptions, openCheckpoint } from "./checkpoint/open.node.ts";
 import { Model, type ModelOptions } from "./engine/model.ts";
 import { ReferenceBackend } from "./ops/reference.ts";
@@ -31,7 +31,7 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
   const backend =
     options.backend === "reference"
       ? new ReferenceBackend()
-      : await openWasm({ threads, spawn: spawnNodeWorker });
+      : await openWasm({ threads, spawn: spawnNodeWorker, fetchRows: nodeRowFetcher });
   try {
     return await Model.load(checkpoint, backend, options);
   } catch (error) {

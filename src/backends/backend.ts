@@ -5,7 +5,8 @@
  * @module
  */
 import type { Rotation } from "../quantizers/hadamard/rotation.ts";
-import type { LinearHandle, Operation } from "./operation.ts";
+import type { ResidualBits } from "../quantizers/residual.ts";
+import type { LinearHandle, Operation, ResidualHandle } from "./operation.ts";
 import type { Slot } from "./slot.ts";
 
 export type { Slot } from "./slot.ts";
@@ -40,6 +41,29 @@ export interface QuantizedWeights {
 /** Weights in a backend can be cut at multiples of so many rows. */
 export const SLICE_ROWS = 16;
 
+/** What quantizing took from the weights of one input; `quantizers/residual.ts` has the layout of a row's parts. */
+export interface ResidualSource {
+  readonly bits: ResidualBits;
+  readonly columns: number;
+  /** Bytes of a row. */
+  readonly stride: number;
+  readonly members: readonly ResidualMember[];
+  /** Reads all rows, [columns, stride], into `target`. */
+  readonly read: (target: Uint8Array) => Promise<unknown>;
+  /** Given when rows are to stay in a file and be read when they are chosen: they then take none of the backend's memory. */
+  readonly file?: { readonly name: string; readonly descriptor: number; readonly position: number };
+}
+
+/** The part of a residual's rows that belongs to one weight. */
+export interface ResidualMember {
+  /** Output channels. */
+  readonly rows: number;
+  /** Its first byte in every row. */
+  readonly offset: number;
+  /** [rows] */
+  readonly scales: Float32Array;
+}
+
 /** A recorded sequence of operations. */
 export interface Program {
   readonly operations: number;
@@ -62,6 +86,9 @@ export interface Backend {
   /** Takes weights into the backend's memory, repacked. Throws UnsupportedError when no kernel covers them. */
   loadLinear(weights: LinearWeights): Promise<LinearHandle>;
   freeLinear(handle: LinearHandle): void;
+  /** Makes a residual ready for linear operations that are compensated. */
+  loadResidual(source: ResidualSource): Promise<ResidualHandle>;
+  freeResidual(handle: ResidualHandle): void;
   /**
    * Rows [firstRow, firstRow + rows) of weights, which stay where they are: freeing the slice does nothing.
    * `firstRow` is a multiple of {@link SLICE_ROWS}.

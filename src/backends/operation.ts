@@ -25,6 +25,38 @@ export interface LinearHandle {
  */
 export type ActivationPrecision = "float" | "int8" | "int4";
 
+/** What quantizing took from the weights of one input, a row per input channel, for use by a backend. */
+export interface ResidualHandle {
+  readonly columns: number;
+  /** 2, 4, 8 or 16 */
+  readonly bits: number;
+  /** Output channels of each weight. */
+  readonly rows: readonly number[];
+  /** Bytes held in the backend's memory. */
+  readonly byteLength: number;
+}
+
+/**
+ * By what the input channels of a token are chosen: the largest inputs; the largest by the chunks and buckets of DecDEC,
+ * section 4.3; the channels of most energy, float32 [columns], the same for every token; or at random.
+ */
+export type ChannelSelection =
+  | { readonly by: "magnitude" }
+  /** The largest magnitude to expect, and that of the last channel chosen. */
+  | { readonly by: "buckets"; readonly largest: number; readonly usual: number }
+  | { readonly by: "energy"; readonly energies: Slot }
+  | { readonly by: "random"; readonly seed: number };
+
+/** outputs[i] += the residual rows of the input channels chosen in each token, times their inputs (DecDEC). */
+export interface Compensation {
+  readonly residual: ResidualHandle;
+  /** Input channels chosen per token. */
+  readonly channels: number;
+  readonly selection: ChannelSelection;
+  /** One for each weight of the residual. */
+  readonly outputs: readonly Slot[];
+}
+
 /** out[t] = table[ids[t]] * scale */
 export interface Embed {
   readonly op: "embed";
@@ -58,6 +90,8 @@ export interface Linear {
   readonly outputs: readonly Slot[];
   readonly rows: number;
   readonly activations: ActivationPrecision;
+  /** Applied after the products, on the input as it is before any rotation. */
+  readonly compensation?: Compensation;
 }
 
 /**

@@ -11,6 +11,8 @@ export interface ByteSource {
   readonly name: string;
   /** Total bytes. */
   readonly size: number;
+  /** Number of an open file of Node, where the bytes are one: for reads that cannot wait. */
+  readonly descriptor?: number;
   /**
    * Reads `length` bytes at `offset`, into `target` when given (it may lie in shared memory).
    * Rejects with a CheckpointError when the range leaves the source.
@@ -60,5 +62,7 @@ export interface Checkpoint {
   /** By Hugging Face name. Quantized Halftone checkpoints hold `NAME.codes`, `NAME.scales` here too. */
   readonly tensors: ReadonlyMap<string, Tensor>;
   readonly tokenizer: TokenizerFiles | undefined;
+  /** Opens another file of the model's folder; undefined when it is not there. Only formats of folders have it. */
+  openFile?(file: string): Promise<ByteSource | undefined>;
   close(): Promise<void>;
 }

@@ -27,6 +27,7 @@ export async function openFile(path: string): Promise<ByteSource> {
   const extent = { name: path, size };
   return {
     ...extent,
+    descriptor: handle.fd,
     async read(offset, length, target) {
       checkRange(extent, offset, length);
       const into = readTarget(length, target);

@@ -10,6 +10,7 @@ import type { Checkpoint } from "./checkpoint.ts";
 
 export const QUANT_METHOD = "halftone";
 export const FORMAT_VERSION = 1;
+export const RESIDUAL_FILE = "residual.safetensors";
 
 /** How one weight tensor is stored. */
 export interface StoredScheme {
@@ -43,6 +44,14 @@ export interface QuantizationConfig {
   readonly tensors: Readonly<Record<string, StoredScheme>>;
   /** Where the weights came from. */
   readonly source?: string;
+  /** What quantizing lost, in a file beside the weights; see docs/compensation.md. */
+  readonly residual?: StoredResidual;
+}
+
+export interface StoredResidual {
+  readonly file: typeof RESIDUAL_FILE;
+  /** Bits of a value: 2, 4, 8 or 16. */
+  readonly bits: number;
 }
 
 /** Names of the two tensors that stand for a weight. */
@@ -88,6 +97,8 @@ export function quantizationOf(checkpoint: Checkpoint): QuantizationConfig | und
   for (const [name, stored] of Object.entries(config.tensors)) {
     if (!isStoredScheme(stored)) throw bad(`describes ${name} wrongly`);
   }
+  const { residual } = config;
+  if (residual !== undefined && !isStoredResidual(residual)) throw bad("describes its residual wrongly");
   return config as unknown as QuantizationConfig;
 }
 
@@ -107,6 +118,10 @@ function areParts(parts: unknown, rows: number): boolean {
 
 function isSize(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) > 0;
+}
+
+function isStoredResidual(value: unknown): value is StoredResidual {
+  return isRecord(value) && value.file === RESIDUAL_FILE && [2, 4, 8, 16].includes(value.bits as number);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

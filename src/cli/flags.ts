@@ -19,6 +19,23 @@ const engineFlags = {
   threads: number(threads, { help: "threads that compute", standard: "all cores" }),
   backend: choice(["wasm", "reference"], "wasm", { help: "what computes; reference is slow and plain" }),
   activations: choice(["int8", "float", "int4"], "int8", { help: "how quantized layers read their input" }),
+  noCompensation: toggle({ help: "leave out the residual of a model that came with one" }),
+  channels: text({
+    value: "N|N%[,...]",
+    help: "input channels compensated of 1024, or a share; four for qkv, o, gate/up, down",
+    standard: "32",
+  }),
+  select: choice(["exact", "bucket", "static", "random"], "exact", {
+    help: "how they are chosen; bucket and static need --profile",
+  }),
+  profile: text({
+    value: "FILE",
+    environment: false,
+    help: "UTF-8 text to learn the layers' inputs from",
+  }),
+  residualStore: choice(["memory", "file"], "memory", {
+    help: "where residual rows stay; file takes no memory and reads them at each step",
+  }),
 };
 
 const context = number(
@@ -127,6 +144,9 @@ export const quantizeFlags = {
   calibrationTokens: numberOr(131_072, { from: 1024 }, { help: "tokens taken from it, spread evenly" }),
   noSequential: toggle({
     help: "calibrate with the float model's inputs, not those that quantized layers give: a third faster",
+  }),
+  residual: choice(["none", "2", "4", "8", "16"], "none", {
+    help: "also store what rounding takes, in so many bits, for compensation when decoding",
   }),
   threads: number(threads, { help: "threads that compute; the result is the same", standard: "all cores" }),
   noResume: toggle({ help: "start anew what an unfinished run with the same options left" }),

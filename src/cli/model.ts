@@ -1,12 +1,18 @@
 import type { ActivationPrecision } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { HubOptions } from "../checkpoint/hub/node.ts";
+import type { ResidualStore } from "../compensation/residualFile.ts";
+import { parseShares, type Selection } from "../compensation/settings.ts";
 import type { GenerateOptions } from "../engine/generation.ts";
 import type { Model } from "../engine/model.ts";
+import { readTextFile } from "./files.ts";
 import type { Values } from "./flag.ts";
 import type { chatFlags } from "./flags.ts";
 import { formatBytes } from "./format.ts";
 import { during, progressLine } from "./progress.ts";
+
+/** Tokens that tell enough of a layer's inputs. */
+const PROFILE_TOKENS = 2048;
 
 /** Runs hub work with its progress shown. */
 export async function withHubProgress<T>(
@@ -34,6 +40,11 @@ export interface LoadFlags {
   readonly threads: number | undefined;
   readonly backend: "wasm" | "reference";
   readonly activations: ActivationPrecision;
+  readonly noCompensation: boolean;
+  readonly channels: string | undefined;
+  readonly select: Selection;
+  readonly profile: string | undefined;
+  readonly residualStore: ResidualStore;
   readonly context?: number;
   readonly chunk?: number;
 }
@@ -41,10 +52,29 @@ export interface LoadFlags {
 /** Loads MODEL as the flags say. */
 export async function loadModel(name: string, flags: LoadFlags): Promise<Model> {
   const { load } = await import("../node.ts");
-  const { threads, backend, activations, context, chunk } = flags;
-  return withHubProgress(name, (hub) =>
-    during(`loading ${name} ...`, () => load(name, { threads, backend, activations, context, chunk, hub })),
+  const { threads, backend, activations, context, chunk, select, residualStore: store } = flags;
+  const channels = flags.channels === undefined ? undefined : parseShares(flags.channels, "--channels");
+  const compensation = flags.noCompensation ? (false as const) : { channels, select, store };
+  const text = flags.profile === undefined ? undefined : await readTextFile(flags.profile, "--profile");
+  const options = { threads, backend, activations, context, chunk, compensation };
+  const model = await withHubProgress(name, (hub) =>
+    during(`loading ${name} ...`, () => load(name, { ...options, hub })),
   );
+  try {
+    if (text !== undefined) await profileText(model, text);
+    return model;
+  } catch (error) {
+    model.dispose();
+    throw error;
+  }
+}
+
+/** Shows a model the beginning of a text, as much as its context holds. */
+async function profileText(model: Model, text: string): Promise<void> {
+  const { profileInputs } = await import("../engine/profile.ts");
+  const most = Math.min(PROFILE_TOKENS, model.context);
+  // Tokens are seldom longer than this.
+  await profileInputs(model, model.encodePrompt(text.slice(0, 16 * most)).slice(0, most));
 }
 
 /** Opens MODEL without loading it. */

@@ -3,6 +3,7 @@ import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { checkFits } from "../engine/planning/fit.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
 import { UsageError } from "../errors.ts";
+import type { ResidualBits } from "../quantizers/residual.ts";
 import { budgetOf } from "./budget.ts";
 import { readJsonFile, readTextFile, required } from "./files.ts";
 import type { quantizeFlags } from "./flags.ts";
@@ -34,6 +35,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       rotate: !noRotation,
       seed,
       calibrate,
+      residual: flags.residual === "none" ? undefined : (Number(flags.residual) as ResidualBits),
       threads: flags.threads,
       resume: !flags.noResume,
       signal: interruptible(),
@@ -43,6 +45,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
           round: `${formatCount(rate)} weights/s`,
           observe: `observing ${tensor}`,
           advance: tensor,
+          residual: `residual of ${tensor}`,
         };
         line.update(done, total, doing[phase]);
       },
@@ -54,7 +57,8 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       `${folder}: ${plan ? planned(plan) : `${scheme}, embedding ${embeddingScheme}`}\n` +
         `${formatCount(result.weights)} weights, ${significant(result.bitsPerWeight)} bits each over all tensors, ` +
         `${significant(result.linearBitsPerWeight)} in the linear layers\n` +
-        `${formatBytes(result.bytesBefore)} before, ${formatBytes(result.bytesAfter)} after, in ${formatSeconds(result.seconds)}\n`,
+        `${formatBytes(result.bytesBefore)} before, ${formatBytes(result.bytesAfter)} after, in ${formatSeconds(result.seconds)}\n` +
+        (result.residualBytes === undefined ? "" : `residual: ${formatBytes(result.residualBytes)}\n`),
     );
   } finally {
     line.clear();

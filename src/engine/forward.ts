@@ -1,4 +1,4 @@
-import type { Operation } from "../backends/operation.ts";
+import type { Compensation, Operation } from "../backends/operation.ts";
 import { type Slot, slotPart } from "../backends/slot.ts";
 import type {
   AttentionSpec,
@@ -151,8 +151,19 @@ class StepBuilder {
       outputs,
       rows: this.#rows,
       activations: this.#reading.activations,
+      compensation: this.#compensation(specs, places),
     });
     return specs.map((spec) => places.get(spec)!);
+  }
+
+  #compensation(
+    specs: readonly LinearSpec[],
+    places: ReadonlyMap<LinearSpec, Slot>,
+  ): Compensation | undefined {
+    const settings = this.#reading.compensation;
+    const { residuals } = this.#plan.weights;
+    const residual = settings && residuals?.of(specs);
+    return residual && residuals!.compensation(residual, settings, (member) => places.get(member)!);
   }
 
   #attention(spec: AttentionSpec, index: number, input: Slot): void {

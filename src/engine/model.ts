@@ -6,6 +6,8 @@
 import type { Backend } from "../backends/backend.ts";
 import type { ActivationPrecision } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { openResidual, type ResidualStore } from "../compensation/residualFile.ts";
+import { type CompensationSettings, DEFAULT_CHANNELS, uniformShares } from "../compensation/settings.ts";
 import { UsageError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { decoderFor } from "../models/registry.ts";
@@ -13,6 +15,7 @@ import { applyChatTemplate, type ChatMessage } from "../text/chatTemplate.ts";
 import { createTokenizer, type Tokenizer } from "../text/tokenizer.ts";
 import { type GenerateOptions, Generation } from "./generation.ts";
 import { KeyValueCache } from "./kvCache.ts";
+import { Residuals } from "./residuals.ts";
 import { Runner } from "./runner.ts";
 import { type FloatScheme, type LoadedWeights, loadWeights, tieMissingHead } from "./weights.ts";
 
@@ -31,8 +34,15 @@ export interface ModelOptions {
   readonly sequences?: number;
   /** How products with quantized weights read activations. Default `int8`. */
   readonly activations?: ActivationPrecision;
+  /** Whether and how a quantized model that came with its residual is compensated. Default: as it says itself. */
+  readonly compensation?: false | CompensationOptions;
   /** How float weights are kept; default float32, halfs for models over 3 GB. */
   readonly floats?: FloatScheme;
+}
+
+export interface CompensationOptions extends Partial<CompensationSettings> {
+  /** Where residual rows stay. Default `memory`. */
+  readonly store?: ResidualStore;
 }
 
 export class Model {
@@ -62,7 +72,10 @@ export class Model {
       sequences: options.sequences ?? 1,
       context: contextOf(spec, options.context),
       chunk: options.chunk ?? DEFAULT_CHUNK,
-      reading: { activations: options.activations ?? "int8" },
+      reading: {
+        activations: options.activations ?? "int8",
+        ...(weights.residuals && { compensation: settingsOf(options.compensation) }),
+      },
     });
   }
 
@@ -71,6 +84,15 @@ export class Model {
     const { source, config, tensors } = checkpoint;
     const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
     const weights = await loadWeights(spec, checkpoint, backend, options.floats ?? floatSchemeFor(spec));
+    const { compensation = {} } = options;
+    const file = compensation && (await openResidual(checkpoint, spec, compensation.store ?? "memory"));
+    if (file) {
+      const residuals = await Residuals.load(file, backend).catch(async (error: unknown) => {
+        await file.close();
+        throw error;
+      });
+      return new Model(spec, checkpoint, backend, { ...weights, residuals }, options);
+    }
     return new Model(spec, checkpoint, backend, weights, options);
   }
 
@@ -136,6 +158,7 @@ export class Model {
 
   /** Frees the model and its backend's threads. */
   dispose(): void {
+    void this.weights.residuals?.close();
     this.backend.dispose();
   }
 
@@ -164,6 +187,11 @@ export function parametersOf(spec: DecoderSpec): number {
   ]);
   const ends = spec.head === spec.embedding ? [spec.embedding] : [spec.embedding, spec.head];
   return [...linears, ...ends].reduce((sum, { rows, columns }) => sum + rows * columns, 0);
+}
+
+function settingsOf(options: ModelOptions["compensation"]): CompensationSettings {
+  const { channels = uniformShares(DEFAULT_CHANNELS), select = "exact" } = options || {};
+  return { channels, select };
 }
 
 function contextOf(spec: DecoderSpec, asked: number | undefined): number {

@@ -1,12 +1,18 @@
 import type { ActivationPrecision } from "../backends/operation.ts";
+import { LAYER_KINDS } from "../compensation/groups.ts";
+import type { CompensationSettings } from "../compensation/settings.ts";
 
 /** How a step reads a model. Readings share weights and cache; each is recorded as programs of its own. */
 export interface Reading {
   /** How products with quantized weights read activations. */
   readonly activations: ActivationPrecision;
+  /** What the residual adds to the products of quantized layers; nothing when absent. */
+  readonly compensation?: CompensationSettings;
 }
 
 /** The same for readings that are the same. */
-export function readingKey({ activations }: Reading): string {
-  return activations;
+export function readingKey({ activations, compensation }: Reading): string {
+  if (!compensation) return activations;
+  const { channels, select } = compensation;
+  return [activations, select, ...LAYER_KINDS.map((kind) => channels[kind])].join(" ");
 }

@@ -14,6 +14,7 @@ import type { DecoderSpec, LinearSpec, NormSpec } from "../models/decoder.ts";
 import { rotationFor } from "../quantizers/hadamard/rotation.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
+import type { Residuals } from "./residuals.ts";
 
 /** How float weights are kept in memory. */
 export type FloatScheme = "f32" | "f16";
@@ -38,6 +39,8 @@ export interface LoadedWeights {
   /** By their first parts. */
   readonly fused: ReadonlyMap<LinearSpec, FusedLinear>;
   readonly norms: ReadonlyMap<NormSpec, Slot>;
+  /** What quantizing took from the layers, where it is kept. */
+  readonly residuals?: Residuals;
   /** Bytes of linear weights, embedding and head counted once. */
   readonly byteLength: number;
 }

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { LinearWeights } from "../backends/backend.ts";
-import type { LinearHandle, Operation } from "../backends/operation.ts";
+import type { LinearWeights, ResidualSource } from "../backends/backend.ts";
+import type { LinearHandle, Operation, ResidualHandle } from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import { fillGaussian, randomWord } from "../quantizers/random.ts";
 
@@ -18,6 +18,7 @@ export interface CaseBuffer {
 export interface CaseInputs {
   readonly buffers: Readonly<Record<string, CaseBuffer>>;
   readonly weights?: Readonly<Record<string, LinearWeights>>;
+  readonly residual?: ResidualSource;
 }
 
 export interface OperationCase {
@@ -30,6 +31,7 @@ export interface OperationCase {
     slots: Readonly<Record<string, Slot>>,
     weights: Readonly<Record<string, LinearHandle>>,
     tokens: number,
+    residual?: ResidualHandle,
   ): Operation;
   /** Names of the float buffers that the operation writes. */
   readonly results: readonly string[];

@@ -6,14 +6,22 @@
  */
 
 import { Arena } from "../backends/arena.ts";
-import type { Backend, LinearWeights, Program } from "../backends/backend.ts";
-import type { LinearHandle, Linear as LinearOperation, Operation } from "../backends/operation.ts";
+import type { Backend, LinearWeights, Program, ResidualSource } from "../backends/backend.ts";
+import type {
+  Compensation,
+  LinearHandle,
+  Linear as LinearOperation,
+  Operation,
+  ResidualHandle,
+} from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import type { Rotation } from "../quantizers/hadamard/rotation.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
+import { decodeResidual, residualRowBytes } from "../quantizers/residual.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import { add } from "./add/reference.ts";
 import { attention } from "./attention/reference.ts";
+import { compensate, selectChannels } from "./compensate/reference.ts";
 import { embed } from "./embed/reference.ts";
 import { gate } from "./gate/reference.ts";
 import { gram } from "./gram/reference.ts";
@@ -24,6 +32,11 @@ import { ropeStore } from "./ropeStore/reference.ts";
 import { softcap } from "./softcap/reference.ts";
 
 const LIMIT = 2 ** 32;
+
+interface ReferenceResidual extends ResidualHandle {
+  /** Of each member, float32 [rows, columns]. */
+  readonly values: readonly Float32Array[];
+}
 
 interface ReferenceLinear extends LinearHandle {
   /** Decoded, in the basis of the codes. */
@@ -84,6 +97,28 @@ export class ReferenceBackend implements Backend {
   }
 
   freeLinear(): void {}
+
+  async loadResidual({ bits, columns, stride, members, read }: ResidualSource): Promise<ResidualHandle> {
+    const rows = new Uint8Array(columns * stride);
+    await read(rows);
+    const values = members.map(({ rows: size, offset, scales }) => {
+      const part = new Uint8Array(columns * residualRowBytes(size, bits));
+      const bytes = part.length / columns;
+      for (let column = 0; column < columns; column++) {
+        const at = column * stride + offset;
+        part.set(rows.subarray(at, at + bytes), column * bytes);
+      }
+      return decodeResidual({ codes: part, scales }, size, columns, bits);
+    });
+    const byteLength = values.reduce((sum, each) => sum + each.byteLength, 0);
+    const handle: ReferenceResidual = {
+      ...{ bits, columns, values, byteLength },
+      rows: members.map((member) => member.rows),
+    };
+    return handle;
+  }
+
+  freeResidual(): void {}
 
   sliceLinear(handle: LinearHandle, firstRow: number, rows: number): LinearHandle {
     const { values, columns, ...rest } = handle as ReferenceLinear;
@@ -162,7 +197,7 @@ export class ReferenceBackend implements Backend {
     }
   }
 
-  #linear({ input, weights, biases, outputs, rows, activations }: LinearOperation): void {
+  #linear({ input, weights, biases, outputs, rows, activations, compensation }: LinearOperation): void {
     weights.forEach((weight, i) => {
       const { values, columns, rotation, rows: n } = weight as ReferenceLinear;
       let x: Float32Array = this.#floats(input, rows * columns).slice();
@@ -172,5 +207,20 @@ export class ReferenceBackend implements Backend {
       const bias = biases[i] && this.#floats(biases[i], n);
       linear(x, values, bias, this.#floats(outputs[i], rows * n), rows, n, columns);
     });
+    if (compensation) this.#compensate(input, rows, compensation);
+  }
+
+  #compensate(input: Slot, rows: number, { residual, channels, selection, outputs }: Compensation): void {
+    const { columns, values, rows: sizes } = residual as ReferenceResidual;
+    const rule =
+      selection.by === "energy" ? { ...selection, energies: this.#floats(selection.energies) } : selection;
+    for (let row = 0; row < rows; row++) {
+      const x = this.#floats(input, rows * columns).subarray(row * columns, (row + 1) * columns);
+      const chosen = selectChannels(x, channels, rule);
+      outputs.forEach((output, i) => {
+        const y = this.#floats(output, rows * sizes[i]).subarray(row * sizes[i], (row + 1) * sizes[i]);
+        compensate(x, chosen, values[i], y);
+      });
+    }
   }
 }

@@ -10,7 +10,7 @@
  * mix(mix(seed + 0x9e3779b9) + 0x9e3779b9 (index + 1)) mod 2^32.
  */
 export function randomWord(seed: number, index: number): number {
-  return mix(mix(seed + 0x9e3779b9) + Math.imul(0x9e3779b9, index + 1));
+  return mixWord(mixWord(seed + 0x9e3779b9) + Math.imul(0x9e3779b9, index + 1));
 }
 
 /** Fills `values` with standard Gaussian samples of the stream `seed` (Box-Muller, 32-bit uniforms). */
@@ -24,7 +24,8 @@ export function fillGaussian<T extends Float32Array | Float64Array>(values: T, s
   return values;
 }
 
-function mix(word: number): number {
+/** The 32-bit finalizer of MurmurHash3. */
+export function mixWord(word: number): number {
   let h = word | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);

@@ -9,7 +9,7 @@ export async function runCase(
   operationCase: OperationCase,
   alone = false,
 ): Promise<Record<string, Float32Array>> {
-  const { buffers, weights = {} } = operationCase.inputs();
+  const { buffers, weights = {}, residual: source } = operationCase.inputs();
   const slots: Record<string, Slot> = {};
   for (const [name, { data }] of Object.entries(buffers)) {
     slots[name] = backend.allocate(data.byteLength);
@@ -17,6 +17,7 @@ export async function runCase(
   }
   const handles: Record<string, LinearHandle> = {};
   for (const [name, weight] of Object.entries(weights)) handles[name] = await backend.loadLinear(weight);
+  const residual = source && (await backend.loadResidual(source));
 
   const token = (t: number) =>
     Object.fromEntries(
@@ -26,8 +27,10 @@ export async function runCase(
       }),
     );
   const steps = alone
-    ? Array.from({ length: operationCase.tokens }, (_, t) => operationCase.operation(token(t), handles, 1))
-    : [operationCase.operation(slots, handles, operationCase.tokens)];
+    ? Array.from({ length: operationCase.tokens }, (_, t) =>
+        operationCase.operation(token(t), handles, 1, residual),
+      )
+    : [operationCase.operation(slots, handles, operationCase.tokens, residual)];
   for (const step of steps) {
     const program = backend.record([step]);
     await backend.run(program);
@@ -40,6 +43,7 @@ export async function runCase(
   }
   for (const slot of Object.values(slots)) backend.free(slot);
   for (const handle of Object.values(handles)) backend.freeLinear(handle);
+  if (residual) backend.freeResidual(residual);
   return results;
 }
 

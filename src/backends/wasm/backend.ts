@@ -5,13 +5,14 @@
  * @module
  */
 import { HalftoneError, UnsupportedError } from "../../errors.ts";
-import type { Backend, LinearWeights, Program } from "../backend.ts";
-import type { LinearHandle, Operation, OperationName } from "../operation.ts";
+import type { Backend, LinearWeights, Program, ResidualSource } from "../backend.ts";
+import type { LinearHandle, Operation, OperationName, ResidualHandle } from "../operation.ts";
 import type { Slot } from "../slot.ts";
 import { WasmDevice } from "./device.ts";
 import { encodeProgram, type Instruction } from "./instruction.ts";
 import { compileKernels, type Kernels, type SimdLevel } from "./module.ts";
 import * as control from "./opcodes.ts";
+import { type FetchRows, fetchError, fetchNothing } from "./rowFetcher.ts";
 import { Scratch } from "./scratch.ts";
 import type { SpawnWorker } from "./workers.ts";
 
@@ -39,6 +40,8 @@ export interface LinearLoader {
   load(weights: LinearWeights, device: WasmDevice): Promise<LinearHandle>;
   free(handle: LinearHandle, device: WasmDevice): void;
   slice(handle: LinearHandle, firstRow: number, rows: number): LinearHandle;
+  loadResidual(source: ResidualSource, device: WasmDevice): Promise<ResidualHandle>;
+  freeResidual(handle: ResidualHandle, device: WasmDevice): void;
 }
 
 export interface WasmOptions {
@@ -46,6 +49,8 @@ export interface WasmOptions {
   readonly threads?: number;
   /** Needed for more than one thread. */
   readonly spawn?: SpawnWorker;
+  /** Lets the calling thread read rows of files in the middle of a step; `spawn`ed ones have their own. */
+  readonly fetchRows?: (memory: WebAssembly.Memory) => FetchRows;
   /** Forces a build of the kernels, for tests and comparisons. */
   readonly simd?: SimdLevel;
 }
@@ -81,6 +86,7 @@ export class WasmBackend implements Backend {
     const memory = sharedMemory();
     const env = {
       memory,
+      fetchRows: options.fetchRows?.(memory) ?? fetchNothing,
       abort: () => {
         throw new HalftoneError("a kernel aborted; this is a defect of Halftone");
       },
@@ -132,6 +138,14 @@ export class WasmBackend implements Backend {
 
   sliceLinear(handle: LinearHandle, firstRow: number, rows: number): LinearHandle {
     return this.#loader.slice(handle, firstRow, rows);
+  }
+
+  loadResidual(source: ResidualSource): Promise<ResidualHandle> {
+    return this.#loader.loadResidual(source, this.device);
+  }
+
+  freeResidual(handle: ResidualHandle): void {
+    this.#loader.freeResidual(handle, this.device);
   }
 
   record(operations: readonly Operation[]): Program {
@@ -192,6 +206,8 @@ export class WasmBackend implements Backend {
   runNow(program: Program): void {
     if (this.#disposed) throw new HalftoneError("this backend was disposed; load the model again");
     this.device.kernels.run((program as WasmProgram).address);
+    const problem = this.device.takeFetchProblem();
+    if (problem !== 0) throw fetchError(problem, [...this.device.files]);
   }
 
   dispose(): void {

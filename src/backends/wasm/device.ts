@@ -1,6 +1,7 @@
 import { Arena } from "../arena.ts";
 import type { Slot } from "../slot.ts";
 import type { Kernels, SimdLevel } from "./module.ts";
+import { FETCH_PROBLEM } from "./opcodes.ts";
 
 const PAGE = 65536;
 
@@ -10,7 +11,10 @@ export class WasmDevice {
   readonly memory: WebAssembly.Memory;
   readonly threads: number;
   readonly simd: SimdLevel;
+  /** Names of the files that programs read rows from. */
+  readonly files = new Set<string>();
   readonly #arena: Arena;
+  readonly #control: Int32Array;
   /** Things uploaded once and shared, such as the signs of a rotation. */
   readonly #shared = new Map<string, Slot>();
 
@@ -19,6 +23,7 @@ export class WasmDevice {
     this.memory = memory;
     this.threads = threads;
     this.simd = simd;
+    this.#control = new Int32Array(memory.buffer, 0, 1024);
     this.#arena = new Arena(kernels.heapBase(), (end) => {
       const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE);
       if (missing <= 0) return true;
@@ -28,6 +33,11 @@ export class WasmDevice {
 
   get bytesAllocated(): number {
     return this.#arena.bytesAllocated;
+  }
+
+  /** What kept the last program from reading rows, 0 when nothing did; the next one starts with 0. */
+  takeFetchProblem(): number {
+    return Atomics.exchange(this.#control, FETCH_PROBLEM >> 2, 0);
   }
 
   /** Zero-filled. */

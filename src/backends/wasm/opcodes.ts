@@ -25,6 +25,9 @@ export const LINEAR_FIELDS_DIRECT = 20;
 export const LINEAR_PLANES = 21;
 export const GRAM_PACK = 40;
 export const GRAM = 41;
+export const SELECT_CHANNELS = 50;
+export const FETCH_RESIDUAL = 51;
+export const ADD_RESIDUAL = 52;
 
 /** Set in an instruction's flags word when the next one may start before all threads are done with this. */
 export const NO_BARRIER = 1;
@@ -38,5 +41,7 @@ export const BARRIER_PHASE = 320;
 export const SLEEPERS = 384;
 /** Whether thread 0 may sleep. */
 export const MAY_WAIT = 448;
+/** Why rows of slow memory could not be read, 0 while all could; see rowFetcher.ts. */
+export const FETCH_PROBLEM = 512;
 /** Last generation that each thread has seen, a word each: up to 256 threads. */
 export const SEEN = 1024;

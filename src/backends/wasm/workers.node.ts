@@ -1,10 +1,19 @@
+import { readSync } from "node:fs";
 import { Worker } from "node:worker_threads";
+import { type FetchRows, rowFetcher } from "./rowFetcher.ts";
 import { type SpawnWorker, threadSource } from "./workers.ts";
 
 const workerSource = `${threadSource}
 const { parentPort } = require("node:worker_threads");
-parentPort.once("message", (data) => start(data, (m) => parentPort.postMessage(m)));
+const rowFetcher = ${rowFetcher};
+parentPort.once("message", (data) =>
+  start(data, (m) => parentPort.postMessage(m), rowFetcher(require("node:fs").readSync, data.memory)));
 `;
+
+/** Rows of files for the thread that calls the kernels. */
+export function nodeRowFetcher(memory: WebAssembly.Memory): FetchRows {
+  return rowFetcher(readSync, memory);
+}
 
 /** Node's worker threads; they never keep the process alive. */
 export const spawnNodeWorker: SpawnWorker = (input) =>

@@ -2,8 +2,8 @@ import { HalftoneError } from "../../errors.ts";
 
 /** What a worker thread does: the same module over the same memory, until the backend is disposed. */
 export const threadSource = `
-const start = async ({ module, memory, thread }, report) => {
-  const env = { memory, abort() { throw new Error("kernel aborted"); } };
+const start = async ({ module, memory, thread }, report, fetchRows = () => 2) => {
+  const env = { memory, fetchRows, abort() { throw new Error("kernel aborted"); } };
   const { exports } = await WebAssembly.instantiate(module, { env });
   report("ready");
   exports.work(thread);

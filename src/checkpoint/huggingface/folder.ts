@@ -43,6 +43,7 @@ export async function openHuggingFace(files: FileSet): Promise<Checkpoint> {
     format: "safetensors",
     ...modelFiles,
     tensors: weights.tensors,
+    openFile: (file) => files.open(file),
     close: weights.close,
   };
 }

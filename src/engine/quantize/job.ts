@@ -9,6 +9,7 @@ import { type Rotation, rotateRows, rotationFor } from "../../quantizers/hadamar
 import { ldlq } from "../../quantizers/ldlq.ts";
 import type { QuantizedMatrix, Quantizer } from "../../quantizers/quantizer.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
+import { type EncodedResidual, encodeResidual, type ResidualBits } from "../../quantizers/residual.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
 import { type PreparedHessian, type PrepareOptions, prepareHessian } from "../calibrate/hessian.ts";
 import { refitScales } from "./scales.ts";
@@ -53,6 +54,14 @@ export interface DecodeJob {
   readonly stored: Storage;
 }
 
+/** Encodes what rounding took from rows, in the original basis. */
+export interface ResidualJob extends Rows {
+  readonly kind: "residual";
+  readonly codes: Uint8Array;
+  readonly scales: Float32Array;
+  readonly bits: ResidualBits;
+}
+
 export interface QuantizedRows {
   readonly codes: Uint8Array;
   readonly scales: Float32Array;
@@ -71,13 +80,14 @@ export interface DistortionJob {
   readonly seed: number;
 }
 
-export type Job = RoundJob | PrepareJob | LdlqJob | DecodeJob | DistortionJob;
+export type Job = RoundJob | PrepareJob | LdlqJob | DecodeJob | ResidualJob | DistortionJob;
 
 export interface JobResults {
   readonly round: QuantizedRows;
   readonly prepare: PreparedHessian;
   readonly ldlq: CalibratedRows;
   readonly decode: Float32Array;
+  readonly residual: EncodedResidual;
   readonly distortion: Distortion;
 }
 
@@ -119,6 +129,16 @@ export function createJobRunner(): <J extends Job>(job: J) => JobResults[J["kind
       );
     }
     const { rows } = job;
+    if (job.kind === "residual") {
+      const { codes, scales } = job;
+      const residual = decodeRows(
+        { scheme: stored.scheme, rows, columns, codes, scales },
+        quantizer,
+        rotation,
+      );
+      for (let i = 0; i < residual.length; i++) residual[i] = job.weights[i] - residual[i];
+      return encodeResidual(residual, rows, columns, job.bits);
+    }
     const target = rotation ? rotateRows(job.weights, rows, columns, rotation) : job.weights;
     return job.kind === "round"
       ? quantizer.encode(target, rows, columns)

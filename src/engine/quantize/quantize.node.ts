@@ -3,13 +3,19 @@ import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
 import { writeModelFiles } from "../../checkpoint/modelFiles.node.ts";
 import { createFolder } from "../../checkpoint/outputFolder.node.ts";
-import { FORMAT_VERSION, QUANT_METHOD, type QuantizationConfig } from "../../checkpoint/quantization.ts";
+import {
+  FORMAT_VERSION,
+  QUANT_METHOD,
+  type QuantizationConfig,
+  RESIDUAL_FILE,
+} from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
 import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
 import { openWasm } from "../../ops/wasm.ts";
+import type { ResidualBits } from "../../quantizers/residual.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import {
   type CalibrateOptions,
@@ -23,12 +29,16 @@ import { keptTensors, storedEntries } from "./entries.ts";
 import { digest, journalMatches, openJournal } from "./journal.node.ts";
 import { planTensors, type QuantizeOptions, storedWeights, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
+import { writeResidual } from "./residual.node.ts";
 import { quantizeTensors } from "./round.node.ts";
 import { TensorStore } from "./store.node.ts";
 
 export interface QuantizeProgress {
-  /** `round`: weights become codes; `observe` and `advance`: calibration tokens go through a layer. */
-  readonly phase: "round" | "observe" | "advance";
+  /**
+   * `round`: weights become codes; `observe` and `advance`: calibration tokens go through a layer; `residual`: what
+   * rounding took is stored.
+   */
+  readonly phase: "round" | "observe" | "advance" | "residual";
   /** The tensor or layer at work. */
   readonly tensor: string;
   /** Weights done and in all. */
@@ -41,6 +51,8 @@ export interface QuantizeProgress {
 export interface QuantizeRun extends QuantizeOptions {
   /** Data-aware mode; data-free when absent. */
   readonly calibrate?: CalibrateOptions;
+  /** Stores the residual with this many bits a weight, for dynamic error compensation. Default: none. */
+  readonly residual?: ResidualBits;
   /** Threads that compute; the result does not depend on it. Default all cores. */
   readonly threads?: number;
   /** Continue what an unfinished run with the same options left. Default true. */
@@ -60,6 +72,8 @@ export interface QuantizeResult {
   readonly linearBitsPerWeight: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
+  /** Of the residual file, which is not part of `bytesAfter`. */
+  readonly residualBytes?: number;
   readonly seconds: number;
 }
 
@@ -89,17 +103,27 @@ export async function quantizeCheckpoint(
   });
   let store: TensorStore | undefined;
   let pool: Pool | undefined;
+  let residualBytes: number | undefined;
   try {
-    await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan));
+    await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan, run));
     const journal = await openJournal(output.path, request, output.resumed);
     const writer = await createModelSafetensors(output.path, entries, { resume: output.resumed });
-    store = new TensorStore(writer, journal, plan, progressOf(total, run));
+    const progress = progressOf(total, run);
+    store = new TensorStore(writer, journal, plan, progress);
     pool = createPool(run.threads ?? availableParallelism());
     const calibrated = sequences ? decoder.layers.flatMap((_, index) => weightsOf(decoder, index)) : [];
     const later = new Set(calibrated.filter((name) => plan.has(name)));
     const now = tensors.filter(({ name }) => !later.has(name));
     await quantizeTensors(now, plan, store, pool, run.signal);
     if (sequences) await calibrate(checkpoint, decoder, plan, sequences, store, pool, run);
+    if (run.residual) {
+      const written = store;
+      residualBytes = await writeResidual({
+        ...{ decoder, original: checkpoint, plan, folder: output.path, bits: run.residual, pool },
+        ...{ signal: run.signal, onProgress: (group) => progress("residual", group, total) },
+        quantized: (weight) => written.read(weight),
+      });
+    }
     await writer.finish();
     await journal.finish();
     await output.finish();
@@ -113,7 +137,7 @@ export async function quantizeCheckpoint(
   } finally {
     await pool?.close();
   }
-  return summary(folder, tensors, plan, entries, started);
+  return { ...summary(folder, tensors, plan, entries, started), residualBytes };
 }
 
 function summary(
@@ -214,12 +238,17 @@ function progressOf(total: number, { onProgress }: QuantizeRun) {
   };
 }
 
-function configOf(checkpoint: Checkpoint, plan: TensorPlan): Record<string, unknown> {
+function configOf(
+  checkpoint: Checkpoint,
+  plan: TensorPlan,
+  { residual: bits }: QuantizeRun,
+): Record<string, unknown> {
   const quantization: QuantizationConfig = {
     quant_method: QUANT_METHOD,
     version: FORMAT_VERSION,
     source: checkpoint.source,
     tensors: Object.fromEntries(storedWeights(plan)),
+    ...(bits && { residual: { file: RESIDUAL_FILE, bits } }),
   };
   return { ...checkpoint.config, quantization_config: quantization };
 }

@@ -64,11 +64,17 @@ export class TensorStore {
   async finished(name: string): Promise<QuantizedRows | undefined> {
     const hash = this.#journal.finished.get(name);
     if (hash === undefined) return undefined;
+    const rows = await this.read(name);
+    if (hash !== digest(digest(rows.codes), digest(fromFloat32("F32", rows.scales)))) return undefined;
+    return rows;
+  }
+
+  /** Codes and scales of a weight as they are in the file. */
+  async read(name: string): Promise<QuantizedRows> {
     const places = this.#places(name);
     const read = ({ name, at, byteLength }: Place) => this.#writer.read(name, at, byteLength);
     const codes = await read(places.codes);
     const scales = await read(places.scales);
-    if (hash !== digest(digest(codes), digest(scales))) return undefined;
     return { codes, scales: new Float32Array(scales.buffer) };
   }
 

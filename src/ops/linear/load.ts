@@ -5,6 +5,7 @@ import type { LinearLoader, WasmDevice } from "../../backends/wasm/backend.ts";
 import { codeTable } from "../../quantizers/codeTable.ts";
 import { parseScheme, type Scheme } from "../../quantizers/scheme.ts";
 import { tileLayout, tileSide } from "../../quantizers/tcq/trellis.ts";
+import { freeResidual, loadResidual } from "../compensate/load.ts";
 import { wantsPlanes } from "./dispatch.ts";
 import type { PackedLinear } from "./packed.ts";
 import { type FieldLayout, fieldBits, fieldLayouts, fieldPlan } from "./plan.ts";
@@ -34,6 +35,8 @@ export function linearLoaderFor(policy?: LinearPolicy): LinearLoader {
       device.free(data);
       if (scales) device.free(scales);
     },
+    loadResidual,
+    freeResidual,
   };
 }
 

@@ -2,6 +2,7 @@ import type { Linear } from "../../backends/operation.ts";
 import type { LoweringContext, Lowerings } from "../../backends/wasm/backend.ts";
 import type { Instruction } from "../../backends/wasm/instruction.ts";
 import { ADD_BIAS } from "../../backends/wasm/opcodes.ts";
+import { lowerCompensation } from "../compensate/wasm.ts";
 import { largestInteger } from "./activations.ts";
 import { chooseStrategy } from "./dispatch.ts";
 import { type PreparedInput, prepareInput } from "./input.ts";
@@ -52,5 +53,12 @@ const lowerLinear = (
         ]
       : [],
   );
-  return [...[...inputs.values()].flatMap(({ steps }) => steps), ...products, ...biases];
+  const steps = [...inputs.values()].flatMap((input) => input.steps);
+  const { compensation } = op;
+  if (!compensation) return [...steps, ...products, ...biases];
+  const { select, fetch, add } = lowerCompensation({ ...op, compensation }, context);
+  // The last thread chooses while the first prepares the input, and the products read nothing that either chose.
+  const independent = steps.length > 0 || fetch.length === 0;
+  const reads = fetch.map((each) => ({ ...each, independent: true }));
+  return [{ ...select, independent }, ...steps, ...reads, ...products, ...biases, ...add];
 };

@@ -1,0 +1,119 @@
+/**
+ * The file beside a quantized model that holds what quantizing took from its layers; docs/compensation.md has its format.
+ *
+ * @module
+ */
+import type { ResidualSource } from "../backends/backend.ts";
+import type { ByteSource, Checkpoint } from "../checkpoint/checkpoint.ts";
+import { quantizationOf, storedPlace } from "../checkpoint/quantization.ts";
+import { readHeader, type StoredEntry } from "../checkpoint/safetensors/header.ts";
+import { CheckpointError, UnsupportedError } from "../errors.ts";
+import type { DecoderSpec } from "../models/decoder.ts";
+import type { ResidualBits } from "../quantizers/residual.ts";
+import { type ResidualGroup, residualGroups, residualNames, rowLayoutOf } from "./groups.ts";
+
+/** Where residual rows are while a model runs: in the backend's memory, or in the file. */
+export type ResidualStore = "memory" | "file";
+
+export interface ResidualFile {
+  readonly bits: ResidualBits;
+  readonly groups: readonly { readonly group: ResidualGroup; readonly source: ResidualSource }[];
+  close(): Promise<void>;
+}
+
+const WITHOUT = "or run without compensation (--no-compensation)";
+
+/** Opens the residual of a quantized checkpoint; undefined when it names none. Headers and scales are read, no rows. */
+export async function openResidual(
+  checkpoint: Checkpoint,
+  decoder: DecoderSpec,
+  store: ResidualStore,
+): Promise<ResidualFile | undefined> {
+  const quantization = quantizationOf(checkpoint);
+  if (!quantization?.residual) return undefined;
+  const { file } = quantization.residual;
+  const bits = quantization.residual.bits as ResidualBits;
+  const source = await checkpoint.openFile?.(file);
+  if (!source) {
+    throw new CheckpointError(checkpoint.source, `its config.json names ${file}, which is not beside it`, {
+      remedy: `restore the file, ${WITHOUT}`,
+    });
+  }
+  try {
+    const { descriptor } = source;
+    if (store === "file" && descriptor === undefined) {
+      throw new UnsupportedError(
+        `${source.name}: this host cannot read rows from it in the middle of a step; keep them in memory`,
+      );
+    }
+    const entries = new Map((await readHeader(source)).entries.map((entry) => [entry.name, entry]));
+    const found = residualGroups(decoder, (weight) => storedPlace(quantization, weight) !== undefined);
+    const groups = await Promise.all(
+      found.map(async (group) => {
+        const residual = await sourceOf(group, bits, entries, source);
+        if (store === "memory") return { group, source: residual };
+        const position = entries.get(residualNames(group.name).codes)!.offset;
+        return {
+          group,
+          source: { ...residual, file: { name: source.name, descriptor: descriptor!, position } },
+        };
+      }),
+    );
+    return { bits, groups, close: () => source.close() };
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+async function sourceOf(
+  group: ResidualGroup,
+  bits: ResidualBits,
+  entries: ReadonlyMap<string, StoredEntry>,
+  file: ByteSource,
+): Promise<ResidualSource> {
+  const { columns } = group;
+  const { offsets, stride } = rowLayoutOf(group, bits);
+  const names = residualNames(group.name);
+  const outputs = group.members.reduce((sum, { rows }) => sum + rows, 0);
+  const codes = required(entries, names.codes, "U8", [columns, stride], file);
+  const { offset, byteLength } = required(entries, names.scales, "F32", [outputs], file);
+  const scales = new Float32Array(new Uint8Array(await file.read(offset, byteLength)).buffer);
+  if (!scales.every((scale) => Number.isFinite(scale) && scale >= 0)) {
+    throw damaged(file, `${names.scales} holds a scale that is negative or no number`, offset);
+  }
+  let first = 0;
+  const members = group.members.map(({ rows }, i) => {
+    const member = { rows, offset: offsets[i], scales: scales.subarray(first, first + rows) };
+    first += rows;
+    return member;
+  });
+  const read = (target: Uint8Array) => file.read(codes.offset, columns * stride, target);
+  return { bits, columns, stride, members, read };
+}
+
+function required(
+  entries: ReadonlyMap<string, StoredEntry>,
+  name: string,
+  dtype: string,
+  shape: readonly number[],
+  file: ByteSource,
+): StoredEntry {
+  const entry = entries.get(name);
+  if (!entry) throw damaged(file, `tensor ${name} is missing`);
+  if (entry.dtype !== dtype || entry.shape.join() !== shape.join()) {
+    throw damaged(
+      file,
+      `tensor ${name} is ${entry.dtype} [${entry.shape}], the model asks for ${dtype} [${shape}]`,
+      entry.offset,
+    );
+  }
+  return entry;
+}
+
+function damaged(file: ByteSource, problem: string, offset?: number): CheckpointError {
+  return new CheckpointError(file.name, problem, {
+    offset,
+    remedy: `quantize the model again with its residual, ${WITHOUT}`,
+  });
+}

@@ -1,0 +1,52 @@
+/**
+ * How much is compensated, and which channels.
+ *
+ * @module
+ */
+import { UsageError } from "../errors.ts";
+import { LAYER_KINDS, type LayerKind } from "./groups.ts";
+
+/**
+ * How input channels are chosen: the largest inputs of a token, exactly or by buckets (DecDEC, section 4.3); those of most
+ * energy, the same for all tokens; or at random. The last two are there to compare with.
+ */
+export const SELECTIONS = ["exact", "bucket", "static", "random"] as const;
+export type Selection = (typeof SELECTIONS)[number];
+
+/** Input channels compensated per 1024, by kind of layer. */
+export type ChannelShares = Readonly<Record<LayerKind, number>>;
+
+export interface CompensationSettings {
+  readonly channels: ChannelShares;
+  readonly select: Selection;
+}
+
+/** One in 32 channels: 3.1%. */
+export const DEFAULT_CHANNELS = 32;
+
+/** The same share for all layers. */
+export function uniformShares(channels: number): ChannelShares {
+  return Object.fromEntries(LAYER_KINDS.map((kind) => [kind, channels])) as Record<LayerKind, number>;
+}
+
+/** Reads `32` (of 1024), `3.1%`, or four of either for qkv, o, gate and up, down: `16,16,48,48`. */
+export function parseShares(text: string, from: string): ChannelShares {
+  const parts = text.split(",").map((part) => {
+    const match = /^\s*(\d+(?:\.\d+)?)\s*(%?)\s*$/.exec(part);
+    const value = match ? Number(match[1]) * (match[2] ? 10.24 : 1) : Number.NaN;
+    return value <= 1024 ? value : Number.NaN;
+  });
+  if (parts.some(Number.isNaN) || (parts.length !== 1 && parts.length !== LAYER_KINDS.length)) {
+    throw new UsageError(
+      `${from} is ${JSON.stringify(text)}; give input channels of 1024 or a share, e.g. 32 or 3.1%, or four of them for qkv, o, gate/up and down`,
+    );
+  }
+  return Object.fromEntries(
+    LAYER_KINDS.map((kind, i) => [kind, parts[parts.length === 1 ? 0 : i]]),
+  ) as Record<LayerKind, number>;
+}
+
+/** Channels of an input of `columns`. */
+export function channelsOf(columns: number, per1024: number): number {
+  return Math.min(columns, Math.round((columns * per1024) / 1024));
+}
