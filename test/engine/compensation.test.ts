@@ -1,0 +1,185 @@
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
+import { parseShares, uniformShares } from "../../src/compensation/settings.ts";
+import type { CompensationOptions, Model } from "../../src/engine/model.ts";
+import { profileInputs } from "../../src/engine/profile.ts";
+import { quantizeCheckpoint } from "../../src/engine/quantize/quantize.node.ts";
+import { CheckpointError, UsageError } from "../../src/errors.ts";
+import { load } from "../../src/node.ts";
+import { temporaryFolder } from "../checkpoint/temporary.ts";
+import { relativeError } from "../models/golden.ts";
+
+const ids = Array.from({ length: 9 }, (_, i) => (i * 31 + 5) % 96);
+const input = { ids, positions: ids.map((_, i) => i) };
+
+const made = mkdtempSync(join(tmpdir(), "halftone-residuals-"));
+afterAll(() => rmSync(made, { recursive: true, force: true }));
+
+/** A folder of its own with a quantized fixture; each is quantized once. */
+async function quantized(residual: 4 | 16, fixture = "llama3-v5", scheme = "nuq-3"): Promise<string> {
+  const model = join(made, `${fixture} ${scheme} ${residual}`);
+  if (!existsSync(model)) {
+    const checkpoint = await openCheckpoint(`test/fixtures/models/${fixture}`);
+    await quantizeCheckpoint(checkpoint, model, { scheme, embeddingScheme: "f32", residual, threads: 1 });
+    await checkpoint.close();
+  }
+  const folder = temporaryFolder();
+  cpSync(model, folder, { recursive: true });
+  return folder;
+}
+
+async function logitsOf(
+  path: string,
+  compensation: false | CompensationOptions,
+  options: {
+    threads?: number;
+    backend?: "wasm" | "reference";
+    use?: (model: Model) => Promise<unknown>;
+  } = {},
+): Promise<Float32Array> {
+  const { threads = 1, backend, use } = options;
+  const model = await load(path, { compensation, threads, backend, activations: "float", floats: "f32" });
+  try {
+    await use?.(model);
+    return await model.runner.step(input, "all");
+  } finally {
+    model.dispose();
+  }
+}
+
+const all = { channels: uniformShares(1024) };
+const few = { channels: uniformShares(128) };
+
+describe("a model and its residual", () => {
+  it.each([
+    ["llama3-v5", "nuq-3"],
+    ["llama3-v5", "tcq-s-2"],
+    ["phi3-partial", "nuq-2"],
+    ["qwen2-bf16", "uniform-3"],
+  ])("%s at %s: with every channel in halfs it is the float model again", async (fixture, scheme) => {
+    const folder = await quantized(16, fixture, scheme);
+    const float = await logitsOf(`test/fixtures/models/${fixture}`, false);
+    const plain = relativeError(await logitsOf(folder, false), float);
+    expect(plain).toBeGreaterThan(0.02);
+    expect(relativeError(await logitsOf(folder, all), float)).toBeLessThan(Math.min(2e-3, plain / 10));
+    const most = { channels: uniformShares(768) };
+    expect(relativeError(await logitsOf(folder, most), float)).toBeLessThan(plain);
+  });
+
+  it("gives the same bits on any number of threads, from memory and from the file, near the reference", async () => {
+    const folder = await quantized(4);
+    const one = await logitsOf(folder, few);
+    expect(await logitsOf(folder, few, { threads: 3 })).toEqual(one);
+    expect(await logitsOf(folder, { ...few, store: "file" }, { threads: 2 })).toEqual(one);
+    expect(await logitsOf(folder, { ...few, store: "file" })).toEqual(one);
+    expect(relativeError(await logitsOf(folder, few, { backend: "reference" }), one)).toBeLessThan(1e-4);
+  });
+
+  it("is compensated where a step's reading says so, token by token as in one step", async () => {
+    const folder = await quantized(4);
+    const without = await logitsOf(folder, false);
+    const model = await load(folder, { compensation: few, threads: 1, activations: "float", floats: "f32" });
+    const { runner } = model;
+    const { compensation: _, ...plain } = runner.reading;
+    expect(await runner.step(input, "all", plain)).toEqual(without);
+    const whole = await runner.step(input, "all");
+    expect(whole).not.toEqual(without);
+    const size = model.spec.vocabularySize;
+    for (const [i, id] of ids.entries()) {
+      const row = await runner.step({ ids: [id], positions: [i] }, "last");
+      expect(row).toEqual(whole.subarray(i * size, (i + 1) * size));
+    }
+    model.dispose();
+  });
+
+  it("chooses statically and by buckets after it has seen tokens, not before", async () => {
+    const folder = await quantized(4);
+    const exact = await logitsOf(folder, few);
+    for (const select of ["static", "bucket"] as const) {
+      await expect(logitsOf(folder, { ...few, select })).rejects.toThrow(UsageError);
+      const use = (model: Model) => profileInputs(model, ids);
+      const logits = await logitsOf(folder, { ...few, select }, { use });
+      expect(logits).not.toEqual(await logitsOf(folder, false));
+      expect(logits.every(Number.isFinite)).toBe(true);
+      // Every channel is every channel, however chosen; other shares are other programs.
+      const whole = await logitsOf(folder, { ...all, select }, { use });
+      expect(relativeError(whole, await logitsOf(folder, all))).toBeLessThan(1e-6);
+    }
+    expect(await logitsOf(folder, { ...few, select: "random" })).not.toEqual(exact);
+  });
+});
+
+describe("a residual file that is damaged", () => {
+  const damage: [string, (path: string) => void, RegExp][] = [
+    [
+      "missing",
+      (path) => rmSync(path),
+      /names residual.safetensors, which is not beside it.*--no-compensation/,
+    ],
+    ["cut short", (path) => truncateSync(path, 5000), /residual.safetensors/],
+    ["empty", (path) => truncateSync(path, 0), /residual.safetensors/],
+    [
+      "of another model",
+      (path) => {
+        const bytes = readFileSync(path);
+        const text = bytes.toString("latin1").replaceAll("q_proj+k_proj", "q_proj+x_proj");
+        writeFileSync(path, Buffer.from(text, "latin1"));
+      },
+      /q_proj\+k_proj\+v_proj.residual is missing.*--no-compensation/,
+    ],
+    [
+      "with a scale that is no number",
+      (path) => {
+        const bytes = readFileSync(path);
+        bytes.writeFloatLE(Number.NaN, 8 + Number(bytes.readBigUInt64LE(0)));
+        writeFileSync(path, bytes);
+      },
+      /holds a scale that is negative or no number/,
+    ],
+  ];
+
+  it.each(damage)(
+    "%s: an error that says what to do, and the model runs without",
+    async (_, harm, message) => {
+      const folder = await quantized(4);
+      harm(join(folder, "residual.safetensors"));
+      const loading = logitsOf(folder, few);
+      await expect(loading).rejects.toThrow(CheckpointError);
+      await expect(loading).rejects.toThrow(message);
+      expect((await logitsOf(folder, false)).length).toBeGreaterThan(0);
+    },
+  );
+
+  it.each([1, 2])(
+    "cut short while the model runs on %i threads: an error, never an answer",
+    async (threads) => {
+      const folder = await quantized(4);
+      const path = join(folder, "residual.safetensors");
+      const use = async (model: Model) => {
+        await model.runner.step(input, "all");
+        truncateSync(path, 4000);
+      };
+      const run = logitsOf(folder, { ...all, store: "file" }, { threads, use });
+      await expect(run).rejects.toThrow(/residual.safetensors: ends earlier.*--no-compensation/);
+    },
+  );
+
+  it("deleted while the model runs: the open file goes on", async () => {
+    const folder = await quantized(4);
+    const wanted = await logitsOf(folder, few);
+    const use = async () => rmSync(join(folder, "residual.safetensors"));
+    expect(await logitsOf(folder, { ...few, store: "file" }, { use })).toEqual(wanted);
+  });
+});
+
+it("shares are channels of 1024 or percents, one or four of them", () => {
+  expect(parseShares("32", "--channels")).toEqual(uniformShares(32));
+  expect(parseShares("12.5%", "--channels")).toEqual(uniformShares(128));
+  expect(parseShares("8,0, 25%,64", "--channels")).toEqual({ qkv: 8, o: 0, gateUp: 256, down: 64 });
+  for (const text of ["", "x", "-1", "2000", "101%", "1,2", "1,2,3,4,5", "1e9"]) {
+    expect(() => parseShares(text, "--channels")).toThrow(UsageError);
+  }
+});
