@@ -1,5 +1,5 @@
-import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 
 /** Marks a folder as unfinished work of ours, so that it may be removed; holds the writer's process id. */
@@ -30,15 +30,13 @@ export async function createFolder(
   destination: string,
   { resume }: FolderOptions = {},
 ): Promise<OutputFolder> {
-  const folder = destination.replace(/[\\/]+$/, "") || destination;
-  const path = `${folder}.partial`;
+  const folder = withoutSlash(destination);
+  const path = partialOf(destination);
   await requireEmpty(folder);
   const leftover = await requireOurs(path, folder);
   const resumed = leftover && resume !== undefined && (await resume(path));
   if (leftover && !resumed) await rm(path, { recursive: true, force: true });
-  await mkdir(path, { recursive: true }).catch((cause: unknown) => {
-    throw unwritable(folder, cause);
-  });
+  await makeFolder(path, folder);
   await writeFile(join(path, MARKER), String(process.pid)).catch((cause: unknown) => {
     throw unwritable(folder, cause);
   });
@@ -60,6 +58,35 @@ export async function createFolder(
       done = true;
     },
   };
+}
+
+/**
+ * Makes `path` and the folders above it that are missing. Not in one recursive call: where the system says that a
+ * name does not exist however often its parent is made (/proc), Node's never ends.
+ */
+async function makeFolder(path: string, folder: string): Promise<void> {
+  const missing: string[] = [];
+  for (let at = resolve(path); ; at = dirname(at)) {
+    const found = await stat(at).catch(() => undefined);
+    if (found) break;
+    missing.unshift(at);
+    if (at === dirname(at)) break;
+  }
+  for (const each of missing) {
+    await mkdir(each).catch((cause: NodeJS.ErrnoException) => {
+      // Another process may make the same parent at the same time.
+      if (cause.code !== "EEXIST") throw unwritable(folder, cause);
+    });
+  }
+}
+
+/** Where a folder is written before it is complete. */
+export function partialOf(destination: string): string {
+  return `${withoutSlash(destination)}.partial`;
+}
+
+function withoutSlash(destination: string): string {
+  return destination.replace(/[\\/]+$/, "") || destination;
 }
 
 /** The error for a failed write, with the system's reason. */

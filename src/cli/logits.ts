@@ -2,10 +2,11 @@ import { stat } from "node:fs/promises";
 import { createSafetensors } from "../checkpoint/safetensors/writer.node.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
+import { decoderFor } from "../models/registry.ts";
 import { readTextFile, required } from "./files.ts";
 import type { logitsFlags } from "./flags.ts";
 import { interruptible } from "./interrupt.ts";
-import { loadModel } from "./model.ts";
+import { loadModel, openModel } from "./model.ts";
 import { print, printJson } from "./output.ts";
 import { progressLine } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
@@ -18,6 +19,7 @@ export async function logits({ operands: [name], flags }: Invocation<typeof logi
     throw new UsageError(`-o ${output}: is a folder; name a file`);
   }
   const ids = parseIds(await readTextFile(idsFile, "--ids"), idsFile);
+  await checkLength(name, ids, idsFile);
   const model = await loadModel(name, { ...flags, context: ids.length });
   try {
     checkIds(ids, idsFile, model.spec.vocabularySize);
@@ -79,6 +81,20 @@ function parseIds(text: string, file: string): number[] {
     );
   }
   return ids;
+}
+
+async function checkLength(name: string, ids: readonly number[], file: string): Promise<void> {
+  const checkpoint = await openModel(name);
+  const { source, config, tensors } = checkpoint;
+  try {
+    const { contextLength } = decoderFor(source, config, tensors);
+    if (ids.length <= contextLength) return;
+    throw new UsageError(
+      `--ids ${file}: holds ${ids.length} token ids; this model takes at most ${contextLength}`,
+    );
+  } finally {
+    await checkpoint.close();
+  }
 }
 
 function checkIds(ids: readonly number[], file: string, vocabulary: number): void {

@@ -2,8 +2,8 @@ import { formatSeconds } from "./format.ts";
 
 /** A line on a terminal that is overwritten as the work goes on. */
 export interface ProgressLine {
-  /** `done` of `total`; `detail` says it in the work's own units. */
-  update(done: number, total: number, detail?: string): void;
+  /** `done` of `total`; `detail` says it in the work's own units. `secondsLeft` by the mean pace where not given. */
+  update(done: number, total: number, detail?: string, secondsLeft?: number | undefined): void;
   /** Removes the line. */
   clear(): void;
 }
@@ -17,12 +17,13 @@ export function progressLine(label: string, stream: NodeJS.WriteStream = process
   let shownAt = -Infinity;
   let shown = false;
   return {
-    update(done, total, detail = "") {
+    update(done, total, detail = "", secondsLeft?: number) {
       const now = performance.now();
       if (now - shownAt < INTERVAL_MS && done < total) return;
       shownAt = now;
       shown = true;
-      const line = progressText(label, done, total, (now - started) / 1000, detail);
+      const left = secondsLeft ?? ((now - started) / 1000 / done) * (total - done);
+      const line = progressText(label, done, total, left, detail);
       stream.write(`\r${line.slice(0, (stream.columns || 80) - 1)}\u001b[K`);
     },
     clear() {
@@ -37,12 +38,11 @@ export function progressText(
   label: string,
   done: number,
   total: number,
-  seconds: number,
+  secondsLeft: number,
   detail: string,
 ): string {
   const fraction = total > 0 ? Math.min(1, done / total) : 0;
-  const left =
-    fraction > 0 && fraction < 1 ? `${formatSeconds((seconds / fraction) * (1 - fraction))} left` : "";
+  const left = fraction > 0 && fraction < 1 ? `${formatSeconds(secondsLeft)} left` : "";
   return [label, `${Math.floor(100 * fraction)}%`.padStart(4), detail, left].filter(Boolean).join("  ");
 }
 

@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
 import { type ModelPlan, parseModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { partialOf } from "../checkpoint/outputFolder.node.ts";
 import { checkFits } from "../engine/planning/fit.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
 import { UsageError } from "../errors.ts";
@@ -22,11 +24,11 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const plan = await planOf(checkpoint, flags);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
-  const started = performance.now();
   const calibrate =
     texts.length > 0
       ? { texts, tokens: flags.calibrationTokens, sequential: !flags.noSequential }
       : undefined;
+  const signal = interruptible();
   try {
     const result = await quantizeCheckpoint(checkpoint, folder, {
       scheme,
@@ -38,16 +40,15 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       residual: flags.residual === "none" ? undefined : (Number(flags.residual) as ResidualBits),
       threads: flags.threads,
       resume: !flags.noResume,
-      signal: interruptible(),
-      onProgress: ({ phase, tensor, done, total }) => {
-        const rate = (1000 * done) / (performance.now() - started);
+      signal,
+      onProgress: ({ phase, tensor, done, total, weightsPerSecond, secondsLeft }) => {
         const doing = {
-          round: `${formatCount(rate)} weights/s`,
+          round: weightsPerSecond ? `${formatCount(weightsPerSecond)} weights/s` : tensor,
           observe: `observing ${tensor}`,
           advance: tensor,
           residual: `residual of ${tensor}`,
         };
-        line.update(done, total, doing[phase]);
+        line.update(done, total, doing[phase], secondsLeft);
       },
     });
     line.clear();
@@ -60,6 +61,15 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
         `${formatBytes(result.bytesBefore)} before, ${formatBytes(result.bytesAfter)} after, in ${formatSeconds(result.seconds)}\n` +
         (result.residualBytes === undefined ? "" : `residual: ${formatBytes(result.residualBytes)}\n`),
     );
+  } catch (error) {
+    line.clear();
+    const partial = partialOf(folder);
+    if (signal.aborted && existsSync(partial)) {
+      process.stderr.write(
+        `halftone: stopped; ${partial} keeps what is done, and the same command goes on from there\n`,
+      );
+    }
+    throw error;
   } finally {
     line.clear();
     await checkpoint.close();

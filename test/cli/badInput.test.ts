@@ -92,7 +92,10 @@ test.each([
   ["[1, -2]", "entry 1"],
   ["[1, 2.5]", "entry 1"],
   ["[6400]", "end at 6399"],
-  [JSON.stringify(Array(CONTEXT + 1).fill(1)), `1 to ${CONTEXT}`],
+  [
+    JSON.stringify(Array(CONTEXT + 1).fill(1)),
+    `bad.json: holds ${CONTEXT + 1} token ids; this model takes at most ${CONTEXT}`,
+  ],
 ])("logits of %s", async (ids, message) => {
   await writeFile(at("bad.json"), ids);
   const args = ["logits", model, "--ids", at("bad.json"), "-o", at("out"), "--threads", "1"];

@@ -44,7 +44,9 @@ export interface QuantizeProgress {
   /** Weights done and in all. */
   readonly done: number;
   readonly total: number;
-  /** An estimate from the pace so far, undefined at the start. */
+  /** The pace since this run began to compute, undefined at its start. */
+  readonly weightsPerSecond: number | undefined;
+  /** What that pace promises. */
   readonly secondsLeft: number | undefined;
 }
 
@@ -221,20 +223,22 @@ function requestOf(
   });
 }
 
-/** Passes progress on, with the time that the pace so far promises: that of calibrated layers once they begin. */
+/**
+ * Passes progress on, with the pace: that of calibrated layers once they begin, and never of what an earlier run did.
+ */
 function progressOf(total: number, { onProgress }: QuantizeRun) {
-  let first: { time: number; done: number } | undefined;
+  let first: { time: number; done: number; resumed: number } | undefined;
   let calibrating = false;
-  return (phase: QuantizeProgress["phase"], tensor: string, done: number) => {
+  return (phase: QuantizeProgress["phase"], tensor: string, done: number, resumed: number) => {
     const time = performance.now();
-    if (phase === "observe" && !calibrating) {
-      calibrating = true;
-      first = undefined;
-    }
-    first ??= { time, done };
+    const calibrationStarts = phase === "observe" && !calibrating;
+    calibrating ||= calibrationStarts;
+    if (calibrationStarts || resumed !== first?.resumed) first = undefined;
+    first ??= { time, done, resumed };
     const seconds = (time - first.time) / 1000;
-    const secondsLeft = done > first.done ? (seconds * (total - done)) / (done - first.done) : undefined;
-    onProgress?.({ phase, tensor, done, total, secondsLeft });
+    const weightsPerSecond = done > first.done ? (done - first.done) / seconds : undefined;
+    const secondsLeft = weightsPerSecond && (total - done) / weightsPerSecond;
+    onProgress?.({ phase, tensor, done, total, weightsPerSecond, secondsLeft });
   };
 }
 

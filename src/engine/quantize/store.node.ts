@@ -10,7 +10,8 @@ import type { QuantizedRows } from "./job.ts";
 import { digest, type Journal } from "./journal.node.ts";
 import type { TensorPlan } from "./plan.ts";
 
-type Report = (phase: "round" | "observe" | "advance", tensor: string, done: number) => void;
+/** `done` weights, of which an earlier run did `resumed`. */
+type Report = (phase: "round" | "observe" | "advance", tensor: string, done: number, resumed: number) => void;
 
 /** Bytes within a tensor of the file. */
 interface Place {
@@ -28,6 +29,7 @@ export class TensorStore {
   /** Hashes of what the tensors at work have so far: of codes and scales, apart. */
   readonly #open = new Map<string, { codes: Hash; scales: Hash }>();
   #done = 0;
+  #resumed = 0;
 
   constructor(writer: SafetensorsWriter, journal: Journal, plan: TensorPlan, report: Report) {
     this.#writer = writer;
@@ -47,7 +49,7 @@ export class TensorStore {
     if (hash === undefined || hash !== digest(await this.#writer.read(name))) return false;
     this.#writer.accept(name);
     const { rows, rowSize } = rowLayout(shape);
-    this.progress("round", name, rows * rowSize);
+    this.#takeOver(name, rows * rowSize);
     return true;
   }
 
@@ -57,7 +59,7 @@ export class TensorStore {
     this.#writer.accept(codes.name, codes.byteLength);
     this.#writer.accept(scales.name, scales.byteLength);
     const [rows, columns] = this.#plan.get(name)!.shape;
-    this.progress("round", name, rows * columns);
+    this.#takeOver(name, rows * columns);
   }
 
   /** What an earlier run stored of a weight, if its bytes are whole. */
@@ -107,7 +109,12 @@ export class TensorStore {
 
   progress(phase: "round" | "observe" | "advance", tensor: string, weights = 0): void {
     this.#done += weights;
-    this.#report(phase, tensor, this.#done);
+    this.#report(phase, tensor, this.#done, this.#resumed);
+  }
+
+  #takeOver(tensor: string, weights: number): void {
+    this.#resumed += weights;
+    this.progress("round", tensor, weights);
   }
 
   suspend(): Promise<void> {

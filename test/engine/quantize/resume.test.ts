@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { QuantizeRun } from "../../../src/engine/quantize/quantize.node.ts";
+import type { QuantizeProgress, QuantizeRun } from "../../../src/engine/quantize/quantize.node.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
 import { ids, quantizedBytes } from "./checkpointBytes.ts";
 
@@ -42,6 +42,20 @@ describe("a quantization that was stopped", () => {
     const [bytes] = await resumedBytes(join(folder, "cut"), run);
     expect(bytes.equals(whole)).toBe(true);
     expect(existsSync(join(folder, "cut", ".halftone-journal"))).toBe(false);
+  });
+
+  it("tells its own pace, not that of what it took over", async () => {
+    const folder = temporaryFolder();
+    await interrupted(join(folder, "cut"), calibrated, 0.8);
+    const told: QuantizeProgress[] = [];
+    await quantizedBytes(model, join(folder, "cut"), { ...calibrated, onProgress: (p) => told.push(p) });
+    const before = told.slice(0, told.findIndex(({ phase }) => phase === "observe") + 1);
+    expect(before.at(-1)!.done).toBeGreaterThan(0);
+    for (const { weightsPerSecond, secondsLeft } of before) {
+      expect([weightsPerSecond, secondsLeft]).toEqual([undefined, undefined]);
+    }
+    expect(told.at(-1)!.weightsPerSecond).toBeGreaterThan(0);
+    expect(told.at(-1)!.secondsLeft).toBe(0);
   });
 
   it("does again what its file no longer holds", async () => {

@@ -1,0 +1,142 @@
+/**
+ * What a model loses by each scheme: perplexity, and divergence from the float model, data-free and calibrated.
+ *
+ * Linear layers are quantized, embedding and head stay float. Every result is a line of --results, whose schemes are
+ * not measured again: a run that was ended goes on where it stopped.
+ *
+ * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate FILE --calibration-tokens 81920] [--json]
+ *   [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
+ */
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { openCheckpoint } from "../src/checkpoint/open.node.ts";
+import { type PerplexityResult, perplexity } from "../src/engine/perplexity.ts";
+import { quantizeCheckpoint } from "../src/engine/quantize/quantize.node.ts";
+import { load } from "../src/node.ts";
+import { parseScheme } from "../src/quantizers/scheme.ts";
+import { table } from "./measure.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    model: { type: "string" },
+    text: { type: "string" },
+    results: { type: "string" },
+    calibrate: { type: "string", multiple: true, default: [] },
+    "calibration-tokens": { type: "string", default: "81920" },
+    schemes: { type: "string" },
+    context: { type: "string", default: "512" },
+    windows: { type: "string", default: "40" },
+    bos: { type: "string", default: "auto" },
+    threads: { type: "string" },
+    seed: { type: "string", default: "0" },
+    json: { type: "boolean", default: false },
+  },
+});
+const { model, text, results } = flags;
+if (!model || !text || !results) throw new Error("give --model, --text and --results");
+const bos = flags.bos as "auto" | "always" | "never";
+const context = Number(flags.context);
+const windows = Number(flags.windows);
+const seed = Number(flags.seed);
+const threads = flags.threads ? Number(flags.threads) : undefined;
+const schemes = (flags.schemes?.split(",") ?? defaultSchemes()).map((name) => parseScheme(name).name);
+
+/** A scheme on the model; `calibrationTokens` 0 is data-free. */
+interface SchemeResult
+  extends Pick<
+    PerplexityResult,
+    "perplexity" | "meanKlDivergence" | "klDivergence99" | "topAgreement" | "tokens"
+  > {
+  readonly model: string;
+  readonly scheme: string;
+  readonly calibrationTokens: number;
+  readonly seed: number;
+  /** Of the linear layers, scales included. */
+  readonly bitsPerWeight: number;
+  readonly quantizeSeconds: number;
+}
+
+/** What the paper's comparison is about: 2 to 4 bits, at the widths that a family has. */
+function defaultSchemes(): string[] {
+  const halves = [2, 2.5, 3, 3.5, 4];
+  const trellis = [2, 2.5, 3, 3.25, 3.5, 4];
+  const widths = { uniform: [2, 3, 4], nuq: [2, 3, 4], vq: halves, tcq: trellis, "tcq-s": trellis };
+  return Object.entries(widths).flatMap(([family, bits]) => bits.map((b) => `${family}-${b}`));
+}
+
+const lines = existsSync(results) ? readFileSync(results, "utf8").split("\n").filter(Boolean) : [];
+const known: SchemeResult[] = lines.map((line) => JSON.parse(line));
+const find = (scheme: string, calibrationTokens: number) =>
+  known.find(
+    (r) =>
+      r.model === model &&
+      r.scheme === scheme &&
+      r.calibrationTokens === calibrationTokens &&
+      r.seed === seed,
+  );
+const keep = (result: SchemeResult) => {
+  appendFileSync(results, `${JSON.stringify(result)}\n`);
+  known.push(result);
+};
+
+const evaluation = { context, windows, bos };
+const textRead = readFileSync(text, "utf8");
+const calibrationTexts = flags.calibrate.map((file) => readFileSync(file, "utf8"));
+const float = await load(model, { threads, context });
+if (!find("float", 0)) {
+  const { perplexity: value, tokens } = await perplexity(float, textRead, evaluation);
+  keep({
+    ...{ model, scheme: "float", calibrationTokens: 0, seed, perplexity: value, tokens },
+    ...{ bitsPerWeight: 32, quantizeSeconds: 0 },
+  });
+}
+const modes = [0, ...(calibrationTexts.length > 0 ? [Number(flags["calibration-tokens"])] : [])];
+for (const calibrationTokens of modes) {
+  for (const scheme of schemes) {
+    if (!find(scheme, calibrationTokens)) keep(await measure(scheme, calibrationTokens));
+  }
+}
+float.dispose();
+
+async function measure(scheme: string, calibrationTokens: number): Promise<SchemeResult> {
+  const parent = mkdtempSync(join(tmpdir(), "halftone-schemes-"));
+  const folder = join(parent, "model");
+  try {
+    const checkpoint = await openCheckpoint(model!);
+    // The windows' own beginning: a model that needs BOS to think must be calibrated with it.
+    const calibrate = { texts: calibrationTexts, tokens: calibrationTokens, bos, sequenceLength: context };
+    const quantized = await quantizeCheckpoint(checkpoint, folder, {
+      ...{ scheme, embeddingScheme: "f32", seed, threads },
+      calibrate: calibrationTokens > 0 ? calibrate : undefined,
+    });
+    await checkpoint.close();
+    const loaded = await load(folder, { threads, context });
+    const result = await perplexity(loaded, textRead, { ...evaluation, against: float });
+    loaded.dispose();
+    const { meanKlDivergence, klDivergence99, topAgreement, tokens } = result;
+    return {
+      ...{ model: model!, scheme, calibrationTokens, seed, perplexity: result.perplexity, tokens },
+      ...{ meanKlDivergence, klDivergence99, topAgreement },
+      bitsPerWeight: quantized.linearBitsPerWeight,
+      quantizeSeconds: quantized.seconds,
+    };
+  } finally {
+    rmSync(parent, { recursive: true, force: true });
+  }
+}
+
+const shown = known.filter((r) => r.model === model && r.seed === seed);
+if (flags.json) console.log(JSON.stringify(shown, null, 2));
+else {
+  const rows = shown.map((r) => [
+    r.scheme,
+    String(r.calibrationTokens),
+    r.perplexity.toPrecision(4),
+    r.meanKlDivergence?.toPrecision(3) ?? "",
+    r.klDivergence99?.toPrecision(3) ?? "",
+    r.topAgreement?.toFixed(3) ?? "",
+  ]);
+  console.log(table(["scheme", "calibration tokens", "perplexity", "KL", "KL 99%", "same top"], rows));
+}
