@@ -122,7 +122,7 @@ export async function quantizeCheckpoint(
       const written = store;
       residualBytes = await writeResidual({
         ...{ decoder, original: checkpoint, plan, folder: output.path, bits: run.residual, pool },
-        ...{ signal: run.signal, onProgress: (group) => progress("residual", group, total) },
+        ...{ signal: run.signal, onProgress: (group) => progress("residual", group, total, 0) },
         quantized: (weight) => written.read(weight),
       });
     }
