@@ -36,6 +36,11 @@ const engineFlags = {
   residualStore: choice(["memory", "file"], "memory", {
     help: "where residual rows stay; file takes no memory and reads them at each step",
   }),
+  policy: text({
+    value: "FILE",
+    help: "policy map to choose kernels by",
+    standard: "what tune left in the cache",
+  }),
 };
 
 const context = number(
@@ -229,6 +234,17 @@ export const paletteFlags = {
   speed: toggle({ environment: false, help: "measure too how fast the wasm backend multiplies with each" }),
   seed: numberOr(0, { from: 0, to: 2 ** 32 - 1 }, { help: "of the weights" }),
   threads: number(threads, { help: "threads that measure", standard: "all cores" }),
+  json,
+  ...commonFlags,
+};
+
+export const tuneFlags = {
+  threads: number(threads, {
+    help: "threads that compute; each number has a map of its own",
+    standard: "all cores",
+  }),
+  output: output("write the map here instead of the cache"),
+  explain: toggle({ environment: false, help: "print the space of bit partitions and why most are pruned" }),
   json,
   ...commonFlags,
 };

@@ -9,6 +9,7 @@ import { readTextFile } from "./files.ts";
 import type { Values } from "./flag.ts";
 import type { chatFlags } from "./flags.ts";
 import { formatBytes } from "./format.ts";
+import { remark } from "./output.ts";
 import { during, progressLine } from "./progress.ts";
 
 /** Tokens that tell enough of a layer's inputs. */
@@ -47,19 +48,28 @@ export interface LoadFlags {
   readonly residualStore: ResidualStore;
   readonly context?: number;
   readonly chunk?: number;
+  readonly policy?: string;
 }
 
 /** Loads MODEL as the flags say. */
 export async function loadModel(name: string, flags: LoadFlags): Promise<Model> {
   const { load } = await import("../node.ts");
-  const { threads, backend, activations, context, chunk, select, residualStore: store } = flags;
+  const { threads, backend, activations, context, chunk, policy, select, residualStore: store } = flags;
   const channels = flags.channels === undefined ? undefined : parseShares(flags.channels, "--channels");
   const compensation = flags.noCompensation ? (false as const) : { channels, select, store };
   const text = flags.profile === undefined ? undefined : await readTextFile(flags.profile, "--profile");
-  const options = { threads, backend, activations, context, chunk, compensation };
+  const notices: string[] = [];
+  let untuned = false;
+  const onUntuned = () => {
+    untuned = true;
+  };
+  const told = { policy, onUntuned, onNotice: (line: string) => notices.push(line) };
+  const options = { threads, backend, activations, context, chunk, compensation, ...told };
   const model = await withHubProgress(name, (hub) =>
     during(`loading ${name} ...`, () => load(name, { ...options, hub })),
   );
+  for (const notice of notices) process.stderr.write(`${notice}\n`);
+  if (untuned) await offerTuning(name);
   try {
     if (text !== undefined) await profileText(model, text);
     return model;
@@ -67,6 +77,14 @@ export async function loadModel(name: string, flags: LoadFlags): Promise<Model> 
     model.dispose();
     throw error;
   }
+}
+
+/** Once on a machine, to somebody who watches. */
+async function offerTuning(name: string): Promise<void> {
+  if (!process.stderr.isTTY) return;
+  const { isFirstOffer } = await import("../mapping/store.node.ts");
+  if (await isFirstOffer())
+    remark(`"halftone tune ${name}" measures once which kernels are fastest on this machine`);
 }
 
 /** Shows a model the beginning of a text, as much as its context holds. */

@@ -88,6 +88,14 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./bench.ts")).bench,
   }),
   defineVerb({
+    name: "tune",
+    summary: "measure which kernels are fastest on this machine",
+    operands: ["MODEL"],
+    flags: flags.tuneFlags,
+    example: "halftone tune ./model",
+    load: async () => (await import("./tune.ts")).tuneVerb,
+  }),
+  defineVerb({
     name: "convert",
     summary: "write any model as a Hugging Face folder",
     operands: ["MODEL"],

@@ -16,19 +16,25 @@ export interface Kernels {
 
 export type SimdLevel = "relaxed" | "plain";
 
+const builds: Readonly<Record<SimdLevel, string>> = { relaxed: relaxedSimd, plain: plainSimd };
+
+/** The binary of a build of the kernels. */
+export function kernelBinary(simd: SimdLevel): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(builds[simd]), (c) => c.charCodeAt(0));
+}
+
+/** The best build that this engine can run; undefined when it can run none. */
+export function availableSimd(): SimdLevel | undefined {
+  return (["relaxed", "plain"] as const).find((simd) => WebAssembly.validate(kernelBinary(simd)));
+}
+
 /** Compiles the kernels for the best SIMD that this engine has, or for the one asked for. */
 export async function compileKernels(
   level?: SimdLevel,
 ): Promise<{ module: WebAssembly.Module; simd: SimdLevel }> {
-  const choices: [SimdLevel, string][] = [
-    ["relaxed", relaxedSimd],
-    ["plain", plainSimd],
-  ];
-  for (const [simd, text] of choices) {
-    if (level && level !== simd) continue;
-    const binary = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    if (WebAssembly.validate(binary)) return { module: await WebAssembly.compile(binary), simd };
-  }
+  const simd = level ?? availableSimd();
+  if (simd && WebAssembly.validate(kernelBinary(simd)))
+    return { module: await WebAssembly.compile(kernelBinary(simd)), simd };
   throw new UnsupportedError(
     `this engine has no WebAssembly SIMD with threads${level ? ` (${level})` : ""}; use Node 20, Chrome 91, Firefox 89, Safari 16.4 or later`,
   );

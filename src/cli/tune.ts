@@ -1,0 +1,108 @@
+import { availableParallelism } from "node:os";
+import { availableSimd } from "../backends/wasm/module.ts";
+import { spawnNodeWorker } from "../backends/wasm/workers.node.ts";
+import { breather } from "../engine/breathe.ts";
+import { productShapes } from "../engine/productShapes.ts";
+import { UsageError } from "../errors.ts";
+import type { PolicyMap, PolicyShape } from "../mapping/policyMap.ts";
+import { enumerate, show, wasmUnits } from "../mapping/space.ts";
+import { keepPolicy, originHere } from "../mapping/store.node.ts";
+import { type TunedShape, tune } from "../mapping/tune.ts";
+import { load } from "../node.ts";
+import { openWasm } from "../ops/wasm.ts";
+import { parseScheme } from "../quantizers/scheme.ts";
+import { writeTextFile } from "./files.ts";
+import type { tuneFlags } from "./flags.ts";
+import { formatSeconds } from "./format.ts";
+import { interruptible } from "./interrupt.ts";
+import { withHubProgress } from "./model.ts";
+import { print, printJson, table } from "./output.ts";
+import { during, progressLine } from "./progress.ts";
+import type { Invocation } from "./verb.ts";
+
+/** Precisions of activations that steps may ask for. */
+const ACTIVATION_BITS = [8, 4] as const;
+
+/** `halftone tune`: times every strategy for every shape of a model and keeps which is fastest. */
+export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tuneFlags>): Promise<void> {
+  const threads = flags.threads ?? availableParallelism();
+  const shapes = await shapesOf(name);
+  if (flags.explain) await explain(shapes, flags.json ? printAside : print);
+  const line = progressLine("tuning");
+  const measured = await tune(shapes, (policy) => openWasm({ threads, spawn: spawnNodeWorker, policy }), {
+    activationBits: ACTIVATION_BITS,
+    onProgress: (done, total, { n, k, scheme }) => line.update(done, total, `${scheme} ${n} x ${k}`),
+    signal: interruptible(),
+    breathe: breather(),
+  }).finally(() => line.clear());
+  const map: PolicyMap = { version: 1, ...originHere(threads), shapes: measured };
+  const text = `${JSON.stringify(map, null, 2)}\n`;
+  if (flags.output !== undefined) await writeTextFile(flags.output, text, "-o");
+  const kept = flags.output ?? (await keepPolicy(map));
+  if (flags.json) return printJson(map);
+  await print(
+    `${table(["shape", "weights", "activations", "strategy by tokens"], measured.map(rowOf))}${kept}\n`,
+  );
+}
+
+async function shapesOf(name: string): Promise<TunedShape[]> {
+  const model = await withHubProgress(name, (hub) =>
+    during(`loading ${name} ...`, () => load(name, { threads: 1, context: 1, compensation: false, hub })),
+  );
+  try {
+    const shapes = productShapes(model.weights).filter(
+      ({ scheme }) => parseScheme(scheme).family !== "float",
+    );
+    if (shapes.length > 0) return shapes;
+    throw new UsageError(
+      `${name}: has no quantized weights, so there is nothing to choose; halftone quantize it first`,
+    );
+  } finally {
+    model.dispose();
+  }
+}
+
+/** `[576, 1536]  nuq-4  8 bits  padding to 7, padding-decoded` */
+function rowOf({ n, k, scheme, activationBits, points }: PolicyShape): string[] {
+  const runs: { choice: string; last: number }[] = [];
+  for (const { m, choice } of points) {
+    if (runs.at(-1)?.choice === choice) runs.at(-1)!.last = m;
+    else runs.push({ choice, last: m });
+  }
+  const [first, last] = [points[0], points.at(-1)!];
+  const text = runs
+    .map((run, i) => (i + 1 < runs.length ? `${run.choice} to ${run.last}` : run.choice))
+    .join(", ");
+  const times = `${formatMicroseconds(first)} at ${first.m}, ${formatMicroseconds(last)} at ${last.m}`;
+  return [`[${n}, ${k}]`, scheme, `${activationBits} bits`, `${text} (${times})`];
+}
+
+function formatMicroseconds({ seconds, choice }: PolicyShape["points"][number]): string {
+  const time = seconds[choice]!;
+  return time < 1 ? `${(1e6 * time).toPrecision(3)} us` : formatSeconds(time);
+}
+
+/** stdout is for the document of --json. */
+async function printAside(text: string): Promise<void> {
+  process.stderr.write(text);
+}
+
+/** Every pair of partitions of the model's bits, those with a kernel first, then the cheapest. */
+async function explain(shapes: readonly TunedShape[], write: (text: string) => Promise<void>): Promise<void> {
+  const bits = [...new Set(shapes.map(({ scheme }) => Math.ceil(parseScheme(scheme).bits)))].sort();
+  for (const weightBits of bits) {
+    for (const activationBits of ACTIVATION_BITS) {
+      const units = wasmUnits(availableSimd() ?? "plain", activationBits);
+      const rows = enumerate(weightBits, activationBits, units).map((each) => [
+        show(each),
+        each.unit.name,
+        String(each.products),
+        each.instructions.toFixed(1),
+        each.pruned === undefined ? each.strategy : `pruned: ${each.pruned}`,
+      ]);
+      const header = ["weights x activations", "unit", "products", "instructions", "strategy"];
+      const title = `${weightBits}-bit weights, ${activationBits}-bit activations (instructions for 16 weights by a token)`;
+      await write(`${title}\n${table(header, rows, ["products", "instructions"])}\n`);
+    }
+  }
+}
