@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { createSpeculator, type SpeculationOptions } from "../speculation/createSpeculator.ts";
+import type { SpeculationOptions } from "../speculation/speculation.ts";
 import type { SpeculationStatistics } from "../speculation/statistics.ts";
 import { createDetokenizer } from "../text/detokenizer.ts";
 import { breather } from "./breathe.ts";
@@ -96,7 +96,7 @@ export class Generation implements AsyncIterable<string> {
     const prompt = this.#prompt;
     const sampler = createSampler({ temperature: 0, ...sampling });
     const repeatable = sampling.seed !== undefined && !sampler.greedy;
-    const speculator = createSpeculator(runner, { speculate, draft }, repeatable);
+    const speculator = this.#model.speculation.speculator({ speculate, draft }, repeatable);
     const matcher = createStopMatcher(stop);
     const detokenizer = createDetokenizer(tokenizer);
     const limit = Math.min(maxTokens, context - prompt.length);

@@ -11,6 +11,7 @@ import { type CompensationSettings, DEFAULT_CHANNELS, uniformShares } from "../c
 import { UsageError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { decoderFor } from "../models/registry.ts";
+import { Speculation } from "../speculation/speculation.ts";
 import { applyChatTemplate, type ChatMessage } from "../text/chatTemplate.ts";
 import { createTokenizer, type Tokenizer } from "../text/tokenizer.ts";
 import { type GenerateOptions, Generation } from "./generation.ts";
@@ -51,6 +52,7 @@ export class Model {
   readonly backend: Backend;
   readonly weights: LoadedWeights;
   readonly runner: Runner;
+  readonly speculation: Speculation;
   readonly #checkpoint: Pick<Checkpoint, "tokenizer" | "generationConfig">;
   #tokenizer: Tokenizer | undefined;
   #turn: Promise<unknown> = Promise.resolve();
@@ -77,6 +79,7 @@ export class Model {
         ...(weights.residuals && { compensation: settingsOf(options.compensation) }),
       },
     });
+    this.speculation = new Speculation(this.runner);
   }
 
   /** Loads a checkpoint into a backend, which the model then owns. The checkpoint may be closed afterwards. */

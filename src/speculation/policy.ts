@@ -9,8 +9,8 @@ export const LONGEST_DRAFT = 8;
 const MARGIN = 1.03;
 /** Every so many bursts one goes without drafts, to know what they save. */
 const CONTROL_INTERVAL = 64;
-/** Bursts without drafts at the start: one is recorded, the others tell what a step costs. */
-const CONTROLS = 3;
+/** Tokens of a drafter's first drafts, which tell what it costs. */
+const TRIAL_DRAFT = 2;
 
 /** A drafter to ask, and for how many tokens at most. */
 export interface Choice {
@@ -73,20 +73,18 @@ export function adaptivePolicy(
   function oddsOf(drafter: Drafter, sequences: number): Odds {
     const { rate, cost } = learned.get(drafter)!;
     const verifySeconds = (rows: number) => verification.seconds(rows);
-    // Unmeasured, a cheaper reading is taken to cost half: worth a try.
-    const perStep = cost.measured ? cost.seconds(sequences) : verifySeconds(sequences) / 2;
-    return {
-      acceptance: rate.value,
-      draftSeconds: drafter.stepsPerToken * perStep,
-      verifySeconds,
-      sequences,
-    };
+    const draftSeconds = drafter.stepsPerToken === 0 ? 0 : cost.seconds(sequences);
+    return { acceptance: rate.value, draftSeconds, verifySeconds, sequences };
   }
 
   return {
     choose(sequences) {
       bursts++;
-      if (bursts <= CONTROLS || bursts % CONTROL_INTERVAL === 0 || !verification.measured) return [];
+      if (bursts % CONTROL_INTERVAL === 0 || !verification.measured) return [];
+      const untried = drafters.find(
+        (drafter) => drafter.stepsPerToken > 0 && !learned.get(drafter)!.cost.measured,
+      );
+      if (untried) return [{ drafter: untried, length: Math.min(TRIAL_DRAFT, most) }];
       const offers = drafters.map((drafter) => {
         const odds = oddsOf(drafter, sequences);
         const { length, rate } = bestLength(odds, most);

@@ -13,6 +13,13 @@ import { SpeculationMeter, type SpeculationStatistics } from "./statistics.ts";
 
 const NO_DRAFT: Draft = { ids: [] };
 
+export interface SpeculatorOptions {
+  /** The reading whose tokens count; default the runner's own. */
+  readonly verifier?: Reading;
+  /** Bursts without drafts at the start, which tell what drafts save. Default 0. */
+  readonly controls?: number;
+}
+
 /** The drafts of a burst, and who made them. */
 interface Drafted {
   readonly drafts: readonly Draft[];
@@ -27,15 +34,20 @@ interface Drafted {
  */
 export class Speculator {
   readonly #runner: Pick<Runner, "step" | "chunk">;
+  #controls: number;
   readonly #verifier: Reading | undefined;
   readonly #policy: DraftPolicy;
   readonly #meter = new SpeculationMeter();
 
-  /** @param verifier the reading whose tokens count; default the runner's own */
-  constructor(runner: Pick<Runner, "step" | "chunk">, policy: DraftPolicy, verifier?: Reading) {
+  constructor(
+    runner: Pick<Runner, "step" | "chunk">,
+    policy: DraftPolicy,
+    { verifier, controls = 0 }: SpeculatorOptions = {},
+  ) {
     this.#runner = runner;
     this.#policy = policy;
     this.#verifier = verifier;
+    this.#controls = controls;
   }
 
   /** Of all bursts so far. */
@@ -74,7 +86,8 @@ export class Speculator {
     const authors: (Drafter | undefined)[] = sequences.map(() => undefined);
     const effort: Pick<DraftReport, "drafter" | "seconds" | "steps">[] = [];
     const fits = Math.floor(this.#runner.chunk / sequences.length) - 1;
-    for (const { drafter, length } of this.#policy.choose(sequences.length)) {
+    const choices = this.#controls-- > 0 ? [] : this.#policy.choose(sequences.length);
+    for (const { drafter, length } of choices) {
       const most = (i: number) => Math.min(length, fits, sequences[i].room - 1);
       const waiting = sequences.flatMap((_, i) => (authors[i] === undefined && most(i) > 0 ? [i] : []));
       if (waiting.length === 0) continue;

@@ -7,8 +7,13 @@ import { ngramDrafter } from "../../src/speculation/ngram.ts";
 import { adaptivePolicy, fixedPolicy } from "../../src/speculation/policy.ts";
 import { readingDrafter } from "../../src/speculation/readingDrafter.ts";
 import { Speculator } from "../../src/speculation/speculator.ts";
+import { growTogether } from "../../src/speculation/together.ts";
 import { loadQuantized } from "../engine/quantizedFixture.ts";
-import { growAll, promptOf } from "./grow.ts";
+import { promptOf } from "./prompts.ts";
+
+async function grow(...args: Parameters<typeof growTogether>) {
+  return (await growTogether(...args)).answers;
+}
 
 const COUNT = 60;
 const SEQUENCES = 3;
@@ -27,7 +32,7 @@ describe.each(["llama3-v5", "gemma2", "gemma3-v5", "phi3-partial", "llama-dynami
   (name) => {
     let backend: Backend;
     let runner: Runner;
-    let expected: number[][];
+    let expected: (readonly number[])[];
     beforeAll(async () => {
       backend = await openWasm();
       // Twice the sequences: the other half is a cache of the drafts' own.
@@ -37,9 +42,7 @@ describe.each(["llama3-v5", "gemma2", "gemma3-v5", "phi3-partial", "llama-dynami
       });
       expected = [];
       for (const prompt of prompts) {
-        expected.push(
-          ...(await growAll(runner, [prompt], COUNT, new Speculator(runner, fixedPolicy([], 1)))),
-        );
+        expected.push(...(await grow(runner, [prompt], COUNT, new Speculator(runner, fixedPolicy([], 1)))));
       }
     });
     afterAll(() => backend.dispose());
@@ -60,14 +63,14 @@ describe.each(["llama3-v5", "gemma2", "gemma3-v5", "phi3-partial", "llama-dynami
       async (kind) => {
         for (const length of [1, 2, 5]) {
           const speculator = new Speculator(runner, fixedPolicy(drafters[kind](), length));
-          expect(await growAll(runner, prompts, COUNT, speculator), `drafts of ${length}`).toEqual(expected);
+          expect(await grow(runner, prompts, COUNT, speculator), `drafts of ${length}`).toEqual(expected);
           const { drafted, accepted, acceptanceRate, tokensPerVerify } = speculator.statistics;
           expect(acceptanceRate).toBe(drafted > 0 ? accepted / drafted : null);
           if (kind === "wrong guesses") expect(tokensPerVerify).toBeLessThan(1.2);
           if (kind === "w4a8") expect(acceptanceRate).toBeGreaterThan(0.5);
         }
         const adaptive = new Speculator(runner, adaptivePolicy(drafters[kind](), { rests: true }));
-        expect(await growAll(runner, [prompts[0]], COUNT, adaptive)).toEqual([expected[0]]);
+        expect(await grow(runner, [prompts[0]], COUNT, adaptive)).toEqual([expected[0]]);
       },
     );
   },

@@ -12,9 +12,14 @@ import { ngramDrafter } from "../../src/speculation/ngram.ts";
 import { fixedPolicy } from "../../src/speculation/policy.ts";
 import { readingDrafter } from "../../src/speculation/readingDrafter.ts";
 import { Speculator } from "../../src/speculation/speculator.ts";
+import { growTogether } from "../../src/speculation/together.ts";
 import { loadQuantized } from "../engine/quantizedFixture.ts";
 import { differs } from "./chiSquare.ts";
-import { growAll, promptOf } from "./grow.ts";
+import { promptOf } from "./prompts.ts";
+
+async function grow(...args: Parameters<typeof growTogether>) {
+  return (await growTogether(...args)).answers;
+}
 
 describe("a drawn token is accepted or replaced", () => {
   const p = Float32Array.of(0.05, 0.4, 0.25, 0, 0.2, 0.1);
@@ -129,8 +134,8 @@ describe("sampling with a model", () => {
       const [plain, looked] = [fixedPolicy([], 1), fixedPolicy([ngramDrafter()], 4)].map(
         (policy) => new Speculator(runner, policy),
       );
-      const expected = await growAll(runner, [prompt], 80, plain, seeded);
-      expect(await growAll(runner, [prompt], 80, looked, seeded)).toEqual(expected);
+      const expected = await grow(runner, [prompt], 80, plain, seeded);
+      expect(await grow(runner, [prompt], 80, looked, seeded)).toEqual(expected);
       expect(looked.statistics.drafted).toBeGreaterThan(0);
     }
   });

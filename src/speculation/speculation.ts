@@ -4,7 +4,7 @@ import { UsageError } from "../errors.ts";
 import type { Drafter } from "./drafter.ts";
 import type { SpeculationMode } from "./mode.ts";
 import { ngramDrafter } from "./ngram.ts";
-import { adaptivePolicy, fixedPolicy, LONGEST_DRAFT } from "./policy.ts";
+import { adaptivePolicy, type DraftPolicy, fixedPolicy, LONGEST_DRAFT } from "./policy.ts";
 import { readingDrafter } from "./readingDrafter.ts";
 import { Speculator } from "./speculator.ts";
 
@@ -22,23 +22,40 @@ export interface SpeculationOptions {
 const precisions: readonly ActivationPrecision[] = ["float", "int8", "int4"];
 const drafts = { w4a8: "int8", w4a4: "int4" } as const;
 
-/**
- * Makes what lets one answer grow.
- *
- * @param repeatable the answer is drawn with a given seed: `auto` then keeps to drafts that leave the draws as they are
- * @throws UsageError when drafts would read the model no cheaper than its own reading, or for a length out of range
- */
-export function createSpeculator(
-  runner: Runner,
-  { speculate = "auto", draft }: SpeculationOptions,
-  repeatable: boolean,
-): Speculator {
-  if (draft !== undefined && !(Number.isInteger(draft) && draft >= 1 && draft <= LONGEST_DRAFT))
-    throw new UsageError(`the draft length is ${draft}; give 1 to ${LONGEST_DRAFT}`);
-  const drafters = draftersFor(runner, speculate, repeatable);
-  if (draft !== undefined && speculate !== "auto")
-    return new Speculator(runner, fixedPolicy(drafters, draft));
-  return new Speculator(runner, adaptivePolicy(drafters, { rests: speculate === "auto", most: draft }));
+/** Bursts at an answer's start that go without drafts: the first may be recorded on the way. */
+const CONTROLS = 2;
+
+/** Speculation with one runner: what is learned about drafts, and what they cost, serves the answers to come. */
+export class Speculation {
+  readonly #runner: Runner;
+  readonly #policies = new Map<string, DraftPolicy>();
+
+  constructor(runner: Runner) {
+    this.#runner = runner;
+  }
+
+  /**
+   * What lets one answer grow.
+   *
+   * @param repeatable the answer is drawn with a given seed: `auto` then keeps to drafts that leave the draws as they are
+   * @throws UsageError when drafts would read the model no cheaper than its own reading, or for a length out of range
+   */
+  speculator({ speculate = "auto", draft }: SpeculationOptions, repeatable: boolean): Speculator {
+    if (draft !== undefined && !(Number.isInteger(draft) && draft >= 1 && draft <= LONGEST_DRAFT))
+      throw new UsageError(`the draft length is ${draft}; give 1 to ${LONGEST_DRAFT}`);
+    const key = `${speculate} ${draft} ${repeatable}`;
+    let policy = this.#policies.get(key);
+    if (!policy) {
+      const drafters = draftersFor(this.#runner, speculate, repeatable);
+      const rests = speculate === "auto" || speculate === "off";
+      policy =
+        draft === undefined || rests
+          ? adaptivePolicy(drafters, { rests, most: draft })
+          : fixedPolicy(drafters, draft);
+      this.#policies.set(key, policy);
+    }
+    return new Speculator(this.#runner, policy, { controls: CONTROLS });
+  }
 }
 
 function draftersFor(runner: Runner, mode: SpeculationMode, repeatable: boolean): Drafter[] {
