@@ -14,6 +14,9 @@ export interface SpeculationStatistics {
   readonly tokensPerVerify: number;
   /** Time per token without drafts, measured on some tokens of the same answer, over that with; null unmeasured. */
   readonly speedup: number | null;
+  /** Seconds spent on drafts, and on verification, the very first aside. */
+  readonly draftSeconds: number;
+  readonly verifySeconds: number;
 }
 
 /** Adds up the reports of bursts. */
@@ -23,7 +26,8 @@ export class SpeculationMeter {
   #accepted = 0;
   #tokens = 0;
   #verifications = 0;
-  #seconds = 0;
+  #draftSeconds = 0;
+  #verifySeconds = 0;
   #bursts = 0;
   /** Seconds per token of bursts without a draft. */
   readonly #plain: number[] = [];
@@ -39,13 +43,15 @@ export class SpeculationMeter {
     // The first burst records its step.
     if (this.#bursts++ === 0) return;
     this.#tokens += tokens;
-    this.#seconds += verifySeconds + drafts.reduce((sum, { seconds }) => sum + seconds, 0);
+    this.#verifySeconds += verifySeconds;
+    this.#draftSeconds += drafts.reduce((sum, { seconds }) => sum + seconds, 0);
     if (rows === sequences && drafts.length === 0) this.#plain.push(verifySeconds / sequences);
   }
 
   get summary(): SpeculationStatistics {
     const [drafts, drafted, accepted] = [this.#drafts, this.#drafted, this.#accepted];
     const plain = this.#plain.reduce((sum, seconds) => sum + seconds, 0) / this.#plain.length;
+    const [draftSeconds, verifySeconds] = [this.#draftSeconds, this.#verifySeconds];
     return {
       draft: drafts > 0 ? drafted / drafts : 0,
       drafted,
@@ -53,7 +59,9 @@ export class SpeculationMeter {
       acceptanceRate: drafted > 0 ? accepted / drafted : null,
       // Every verification gives one token of its own.
       tokensPerVerify: this.#verifications > 0 ? 1 + accepted / this.#verifications : 1,
-      speedup: this.#plain.length > 0 ? (plain * this.#tokens) / this.#seconds : null,
+      speedup: this.#plain.length > 0 ? (plain * this.#tokens) / (draftSeconds + verifySeconds) : null,
+      draftSeconds,
+      verifySeconds,
     };
   }
 }
