@@ -12,6 +12,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import type { ActivationPrecision } from "../src/backends/operation.ts";
 import type { Model } from "../src/engine/model.ts";
+import type { Reading } from "../src/engine/reading.ts";
 import { load } from "../src/node.ts";
 import { drawCharts, type Series } from "../src/plot/chart.ts";
 import type { Drafter } from "../src/speculation/drafter.ts";
@@ -186,9 +187,13 @@ function waysOf({ runner }: Model, verifier: ActivationPrecision): Way[] {
   const fixed = (name: string, drafters: Drafter[], length: number): Way => {
     return { name, length, policy: () => fixedPolicy(drafters, length) };
   };
-  const readings = { w4a8: "int8", w4a4: "int4" } as const;
-  const names = (["w4a8", "w4a4"] as const).filter((name) => readings[name] !== verifier);
-  const readers = names.map((name) => readingDrafter(name, runner, { activations: readings[name] }));
+  const readings: Record<string, Reading> = {
+    w4a8: { ...runner.reading, activations: "int8" },
+    w4a4: { ...runner.reading, activations: "int4" },
+    ...(runner.reading.compensation ? { uncompensated: { activations: verifier } } : {}),
+  };
+  const names = Object.keys(readings).filter((name) => name !== "w4a8" || verifier !== "int8");
+  const readers = names.map((name) => readingDrafter(name, runner, readings[name]));
   return [
     { name: "off", policy: () => fixedPolicy([], 1) },
     ...readers.flatMap((reader) =>
@@ -221,7 +226,7 @@ function plot(): string {
       (result) =>
         result.way === way && result.verifier === verifier && result.batch === batch && result.draft > 0,
     );
-  const names = ["w4a8", "w4a4"].filter((name) => of(name).length > 0);
+  const names = ["w4a8", "w4a4", "uncompensated"].filter((name) => of(name).length > 0);
   const lines = (y: (result: Result) => number): Series[] =>
     names.map((name) => ({ name, points: of(name).map((result) => ({ x: result.draft, y: y(result) })) }));
   const milliseconds = (seconds: (result: Result) => number): Series[] => {

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { breather } from "../engine/breathe.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
+import { benchSpeculation, describeSpeculation, type SpeculationMeasurement } from "./benchSpeculation.ts";
 import type { benchFlags } from "./flags.ts";
 import { significant } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -31,14 +32,15 @@ const RUNS = 3;
 /** `halftone bench`: how fast a model reads and writes, by thread count. */
 export async function bench({ operands: [name], flags }: Invocation<typeof benchFlags>): Promise<void> {
   const counts = flags.threads ?? [...new Set([1, availableParallelism()])];
-  const { promptTokens, decodeTokens, json } = flags;
+  const { promptTokens, decodeTokens, json, speculate, draft, batch } = flags;
   const line = progressLine("measuring");
   const signal = interruptible();
   const results: Measurement[] = [];
   const bandwidths: Bandwidth[] = [];
+  const speculation: SpeculationMeasurement[] = [];
   const runs = counts.length * (RUNS + 1);
   for (const threads of counts) {
-    const model = await loadModel(name, { ...flags, threads });
+    const model = await loadModel(name, { ...flags, threads, sequences: batch });
     try {
       checkLength(model, promptTokens + decodeTokens);
       const times: { prefill: number; decode: number }[] = [];
@@ -49,12 +51,19 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
       results.push(...summarize(model, threads, promptTokens, decodeTokens, times.slice(1)));
       const bytesPerSecond = model.backend.readBandwidth?.();
       if (bytesPerSecond !== undefined) bandwidths.push({ threads, bytesPerSecond });
+      if (speculate !== "off") {
+        const extent = { threads, batch, tokens: decodeTokens, signal };
+        speculation.push(await benchSpeculation(model, { speculate, draft }, extent));
+      }
     } finally {
       line.clear();
       model.dispose();
     }
   }
-  if (json) return await printJson({ results, readBandwidth: bandwidths });
+  if (json) {
+    const drafted = speculate === "off" ? {} : { speculation };
+    return await printJson({ results, readBandwidth: bandwidths, ...drafted });
+  }
   const rows = results.map(({ phase, threads, tokens, tokensPerSecond, bytesPerSecond }) => [
     phase,
     String(threads),
@@ -69,6 +78,7 @@ export async function bench({ operands: [name], flags }: Invocation<typeof bench
       `${threads} thread${threads > 1 ? "s" : ""} read ${significant(bytesPerSecond / 1e9)} GB/s from memory\n`,
     );
   }
+  for (const measured of speculation) await print(describeSpeculation(measured));
 }
 
 function checkLength(model: Model, tokens: number): void {

@@ -269,6 +269,11 @@ export const benchFlags = {
   threads: numbers(threads, { help: "thread counts to compare", standard: "1 and all cores" }),
   promptTokens: numberOr(128, { from: 1 }, { help: "tokens of the prompt" }),
   decodeTokens: numberOr(64, { from: 1 }, { help: "tokens generated after it" }),
+  speculate: choice(speculationModes, "off", {
+    help: "also measure answers to texts with drafts made so, against answers without",
+  }),
+  draft: speculationFlags.draft,
+  batch: numberOr(1, { from: 1, to: 32 }, { help: "answers that --speculate generates side by side" }),
   json,
   ...commonFlags,
 };

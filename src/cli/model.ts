@@ -49,14 +49,18 @@ export interface LoadFlags {
   readonly context?: number;
   readonly chunk?: number;
   readonly policy?: string;
+  /** Sequences side by side; default 1. */
+  readonly sequences?: number;
 }
 
 /** Loads MODEL as the flags say. */
 export async function loadModel(name: string, flags: LoadFlags): Promise<Model> {
   const { load } = await import("../node.ts");
-  const { threads, backend, activations, context, chunk, policy, select, residualStore: store } = flags;
+  const { threads, backend, activations, context, chunk, sequences, policy, select } = flags;
   const channels = flags.channels === undefined ? undefined : parseShares(flags.channels, "--channels");
-  const compensation = flags.noCompensation ? (false as const) : { channels, select, store };
+  const compensation = flags.noCompensation
+    ? (false as const)
+    : { channels, select, store: flags.residualStore };
   const text = flags.profile === undefined ? undefined : await readTextFile(flags.profile, "--profile");
   const notices: string[] = [];
   let untuned = false;
@@ -64,7 +68,7 @@ export async function loadModel(name: string, flags: LoadFlags): Promise<Model> 
     untuned = true;
   };
   const told = { policy, onUntuned, onNotice: (line: string) => notices.push(line) };
-  const options = { threads, backend, activations, context, chunk, compensation, ...told };
+  const options = { threads, backend, activations, context, chunk, sequences, compensation, ...told };
   const model = await withHubProgress(name, (hub) =>
     during(`loading ${name} ...`, () => load(name, { ...options, hub })),
   );

@@ -1,4 +1,5 @@
 import type { ActivationPrecision } from "../backends/operation.ts";
+import type { Reading } from "../engine/reading.ts";
 import type { Runner } from "../engine/runner.ts";
 import { UsageError } from "../errors.ts";
 import type { Drafter } from "./drafter.ts";
@@ -58,27 +59,32 @@ export class Speculation {
   }
 }
 
-function draftersFor(runner: Runner, mode: SpeculationMode, repeatable: boolean): Drafter[] {
-  const { activations } = runner.reading;
+/** Cheaper readings than the runner's own, by mode. */
+function cheaperReadings({ reading }: Runner): Map<SpeculationMode, Reading> {
+  const { activations, compensation } = reading;
   const cheaper = precisions.slice(precisions.indexOf(activations) + 1);
-  const reader = (name: "w4a8" | "w4a4") => readingDrafter(name, runner, { activations: drafts[name] });
-  switch (mode) {
-    case "off":
-      return [];
-    case "ngram":
-      return [ngramDrafter()];
-    case "auto": {
-      const readers = repeatable
-        ? []
-        : (["w4a8", "w4a4"] as const).filter((name) => cheaper.includes(drafts[name]));
-      return [ngramDrafter(), ...readers.map(reader)];
-    }
-    default:
-      if (!cheaper.includes(drafts[mode])) {
-        throw new UsageError(
-          `drafts of ${mode} read activations as ${drafts[mode]}, and so does the model: verify with a more precise reading (--activations float)`,
-        );
-      }
-      return [reader(mode)];
+  const rounded = Object.entries(drafts).filter(([, precision]) => cheaper.includes(precision));
+  return new Map<SpeculationMode, Reading>([
+    ...(compensation ? [["uncompensated", { activations }] as const] : []),
+    ...rounded.map(
+      ([mode, precision]) => [mode as keyof typeof drafts, { ...reading, activations: precision }] as const,
+    ),
+  ]);
+}
+
+function draftersFor(runner: Runner, mode: SpeculationMode, repeatable: boolean): Drafter[] {
+  if (mode === "off") return [];
+  if (mode === "ngram") return [ngramDrafter()];
+  const readings = cheaperReadings(runner);
+  if (mode === "auto") {
+    const readers = [...readings].map(([name, reading]) => readingDrafter(name, runner, reading));
+    return [ngramDrafter(), ...(repeatable ? [] : readers)];
   }
+  const reading = readings.get(mode);
+  if (reading) return [readingDrafter(mode, runner, reading)];
+  if (mode === "uncompensated")
+    throw new UsageError("drafts without compensation need a model with it: quantize with --residual");
+  throw new UsageError(
+    `drafts of ${mode} read activations as ${drafts[mode]}, no less precisely than the model does; verify with a more precise reading (--activations float)`,
+  );
 }

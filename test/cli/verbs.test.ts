@@ -83,7 +83,10 @@ test("perplexity, bench and inspect: the promised fields", async () => {
   const text = ["--text", at("text.txt"), "--context", "64", "--windows", "2"];
   const [always, bench] = await Promise.all([
     halftoneJson(["perplexity", quantized, ...text, "--bos", "always"]),
-    halftoneJson(["bench", quantized, "--threads", "1,2", "--prompt-tokens", "8", "--decode-tokens", "4"]),
+    halftoneJson([
+      ...["bench", quantized, "--threads", "1,2", "--prompt-tokens", "8", "--decode-tokens", "4"],
+      ...["--activations", "float", "--speculate", "w4a8", "--draft", "2", "--batch", "3"],
+    ]),
   ]);
   expect(always).toMatchObject({ tokens: 126, windows: 2, context: 64, bos: true });
   expect(always.perplexity).toBeGreaterThan(1);
@@ -98,6 +101,9 @@ test("perplexity, bench and inspect: the promised fields", async () => {
     expect(Object.keys(result)).toEqual(["phase", "threads", "tokens", "tokensPerSecond", "bytesPerSecond"]);
     expect(result.tokensPerSecond).toBeGreaterThan(0);
   }
+  expect(bench.speculation.map((each: { threads: number }) => each.threads)).toEqual([1, 2]);
+  expect(bench.speculation[0]).toMatchObject({ batch: 3, speedup: expect.any(Number) });
+  expect(bench.speculation[0].accepted).toBeLessThanOrEqual(bench.speculation[0].drafted);
   const inspected = await halftoneJson(["inspect", quantized]);
   expect(inspected).toMatchObject({ architecture: "llama", bytes: made.bytesAfter });
   expect(inspected.bitsPerWeight).toBeCloseTo(made.bitsPerWeight, 9);

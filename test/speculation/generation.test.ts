@@ -12,7 +12,7 @@ import { speculationModes } from "../../src/speculation/mode.ts";
 import { writeTinyLlama } from "../cli/tinyLlama.ts";
 
 const PROMPT = "Once upon a time, upon a time";
-const drafting = speculationModes.filter((mode) => mode !== "off");
+const drafting = speculationModes.filter((mode) => mode !== "off" && mode !== "uncompensated");
 const folder = mkdtempSync(join(tmpdir(), "halftone-speculation-"));
 let model: Model;
 let plain: GenerationResult;
@@ -90,6 +90,36 @@ it("draws the same for a seed with auto as without", async () => {
   expect((await generate({ ...sampling, speculate: "auto" })).tokens).toEqual(off.tokens);
 });
 
+it("uncompensated: drafts without the residual, the answer as with it", async () => {
+  const source = await openCheckpoint(join(folder, "float"));
+  const residual = join(folder, "residual");
+  await quantizeCheckpoint(source, residual, { scheme: "nuq-2", residual: 4, threads: 1 });
+  await source.close();
+  const answers = [];
+  for (const [compensation, modes] of [
+    [{}, ["off", "uncompensated", "w4a8", "auto"]],
+    [false, ["off", "ngram"]],
+  ] as const) {
+    const checkpoint = await openCheckpoint(residual);
+    const compensated = await Model.load(checkpoint, await openWasm(), {
+      activations: "float",
+      compensation,
+    });
+    for (const speculate of modes) {
+      const options = { speculate, maxTokens: 60, ignoreEos: true, draft: 3 };
+      const { tokens, speculation } = await compensated.generate(PROMPT, options).result;
+      answers.push(tokens.join(" "));
+      if (speculate === "uncompensated") expect(speculation!.drafted).toBeGreaterThan(0);
+    }
+    compensated.dispose();
+    await checkpoint.close();
+  }
+  const [own, uncompensated, rounded, auto, without, lookedUp] = answers;
+  expect([uncompensated, rounded, auto]).toEqual([own, own, own]);
+  expect(lookedUp).toBe(without);
+  expect(without).not.toBe(own);
+});
+
 it("says what is wrong with its options", async () => {
   await expect(generate({ speculate: "w4a8", draft: 9 })).rejects.toThrow(
     /the draft length is 9; give 1 to 8/,
@@ -99,5 +129,7 @@ it("says what is wrong with its options", async () => {
   await checkpoint.close();
   const answer = rounding.generate(PROMPT, { speculate: "w4a8" }).result;
   await expect(answer).rejects.toThrow(UsageError);
+  const bare = rounding.generate(PROMPT, { speculate: "uncompensated" }).result;
+  await expect(bare).rejects.toThrow(/quantize with --residual/);
   rounding.dispose();
 });
