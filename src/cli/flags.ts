@@ -160,6 +160,14 @@ export const quantizeFlags = {
   ...commonFlags,
 };
 
+const windowFlags = {
+  context: numberOr(512, { from: 2 }, { help: "tokens per window, the BOS included" }),
+  windows: number({ from: 1 }, { help: "windows to score", standard: "all whole ones" }),
+  bos: choice(["auto", "always", "never"], "auto", {
+    help: "begin each window with BOS; auto follows the tokenizer's config",
+  }),
+};
+
 export const planFlags = {
   ...budgetFlags,
   embeddingScheme: textOr("uniform-8", {
@@ -167,7 +175,14 @@ export const planFlags = {
     help: "of embedding and output head under --bits, which plans the linear layers alone",
   }),
   output: output("file to write the plan to, as JSON"),
-  plot: text({ value: "FILE", environment: false, help: "SVG to write: the mix over the blocks" }),
+  plot: text({ value: "FILE", environment: false, help: "SVG to write: the mix over the blocks, or the frontier" }),
+  frontier: toggle({ environment: false, help: "what every budget can buy: loss over bits and over speed" }),
+  measure: text({
+    value: "FILE",
+    environment: false,
+    help: "with --frontier: UTF-8 text to measure the perplexity of six mixes and of single schemes on",
+  }),
+  ...windowFlags,
   problem: text({
     value: "FILE",
     environment: false,
@@ -185,11 +200,7 @@ export const planFlags = {
 
 export const perplexityFlags = {
   text: text({ value: "FILE", environment: false, help: "UTF-8 text to score; required" }),
-  context: numberOr(512, { from: 2 }, { help: "tokens per window, the BOS included" }),
-  windows: number({ from: 1 }, { help: "windows to score", standard: "all whole ones" }),
-  bos: choice(["auto", "always", "never"], "auto", {
-    help: "begin each window with BOS; auto follows the tokenizer's config",
-  }),
+  ...windowFlags,
   against: text({
     value: "MODEL2",
     environment: false,

@@ -12,6 +12,13 @@ export async function plan(invocation: Invocation<typeof planFlags>): Promise<vo
   if (invocation.flags.problem !== undefined) {
     throw new UsageError("--problem says it all; leave out MODEL, or the problem");
   }
+  if (invocation.flags.frontier) {
+    const { planFrontier } = await import("./planFrontier.ts");
+    return planFrontier(name, invocation.flags);
+  }
+  if (invocation.flags.measure !== undefined) {
+    throw new UsageError("--measure belongs to --frontier; to score a model of one plan, quantize it");
+  }
   const { planModel } = await import("./planModel.ts");
   return planModel(name, invocation);
 }

@@ -105,6 +105,15 @@ export class Planner {
     };
   }
 
+  /** Bits per weight of the linear layers' codes: what a budget of bits counts. */
+  linearBits(choice: readonly Choice[]): number {
+    const optionOf = new Map(choice.flatMap(({ layers, option }) => layers.map((name) => [name, option])));
+    const linear = this.layers.filter(({ role }) => role === "linear");
+    return (
+      (8 * total(linear, (layer) => storedBytes(layer, optionOf.get(layer.name)!).codes)) / total(linear, weightsOf)
+    );
+  }
+
   /** The least and the most that a budget of a kind can usefully be: bits, or bytes, or tokens per second. */
   range(kind: "bits" | "bytes" | "tokensPerSecond"): { least: number; most: number } {
     const probe =

@@ -10,6 +10,7 @@ import {
   RESIDUAL_FILE,
 } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
+import { filesByteLength } from "../../checkpoint/safetensors/shards.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
 import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
@@ -76,6 +77,8 @@ export interface QuantizeResult {
   readonly bytesAfter: number;
   /** Of the residual file, which is not part of `bytesAfter`. */
   readonly residualBytes?: number;
+  /** Of model.safetensors, or its shards, headers included. */
+  readonly fileBytes: number;
   readonly seconds: number;
 }
 
@@ -161,6 +164,7 @@ function summary(
     linearBitsPerWeight: (8 * linearBytes) / sum(linear.map(({ shape }) => elements(shape))),
     bytesBefore: sum(tensors.map(({ byteLength }) => byteLength)),
     bytesAfter,
+    fileBytes: filesByteLength(entries),
     seconds: (performance.now() - started) / 1000,
   };
 }
