@@ -6,13 +6,17 @@
 import { z } from "zod";
 import { problemsOf } from "../budget/problem.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { calibrationSequences } from "../engine/calibrate/sequences.ts";
 import { Costs } from "../engine/planning/costs.ts";
+import { calibrationGains } from "../engine/planning/gains.node.ts";
+import { plannableModel } from "../engine/planning/layers.ts";
 import { defaultPalette, type LayerFacts, type ModelBudget } from "../engine/planning/problem.ts";
 import { costProfile } from "../engine/planning/profile.node.ts";
 import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
+import { createTokenizer } from "../text/tokenizer.ts";
 import { readJsonFile, readTextFile } from "./files.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -64,14 +68,41 @@ const sensitivitiesSchema = z.object({
 });
 
 /**
- * How much each layer of a float model matters: as the file of `--sensitivities` says, or measured, which may take
- * minutes and is then known for later.
+ * How much each layer of a float model matters: as the file of `--sensitivities` says, or measured and then known for
+ * later. For a quantization that will be calibrated, also what calibration leaves of each layer's loss.
  */
 export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Promise<LayerFacts> {
+  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
   const layers = flags.sensitivities
     ? await readSensitivities(flags.sensitivities)
-    : await measuredSensitivities(checkpoint, flags);
-  return { sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])) };
+    : await measuredSensitivities(checkpoint, texts, flags);
+  const gains = texts.length > 0 ? await measuredGains(checkpoint, texts, flags) : undefined;
+  return { sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])), gains };
+}
+
+/** Tokens that tell what calibration gains: the plan's order of layers settles long before the codes do. */
+const GAIN_TOKENS = 16_384;
+const GAIN_SEQUENCE = 1024;
+
+async function measuredGains(
+  checkpoint: Checkpoint,
+  texts: readonly string[],
+  { threads }: FactFlags,
+): Promise<ReadonlyMap<string, number>> {
+  const { decoder } = plannableModel(checkpoint);
+  if (!checkpoint.tokenizer) {
+    throw new UsageError(`${checkpoint.source}: has no tokenizer to read --calibrate with`);
+  }
+  const tokenizer = createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig);
+  const sequenceLength = Math.min(GAIN_SEQUENCE, decoder.contextLength);
+  const sequences = calibrationSequences(texts, tokenizer, { tokens: GAIN_TOKENS, sequenceLength });
+  const line = progressLine("what calibration gains");
+  try {
+    const onProgress = (done: number, total: number) => line.update(done, total);
+    return await calibrationGains(checkpoint, { sequences, threads, onProgress, signal: interruptible() });
+  } finally {
+    line.clear();
+  }
 }
 
 /** What products and everything else of a step take on this machine, measured within seconds or before. */
@@ -102,9 +133,9 @@ async function readSensitivities(path: string): Promise<LayerSensitivity[]> {
 
 async function measuredSensitivities(
   checkpoint: Checkpoint,
-  { sequences, calibrate, threads }: FactFlags,
+  texts: readonly string[],
+  { sequences, threads }: FactFlags,
 ): Promise<readonly LayerSensitivity[]> {
-  const texts = await Promise.all(calibrate.map((file) => readTextFile(file, "--calibrate")));
   const line = progressLine("sensitivities");
   try {
     const { layers } = await sensitivities(checkpoint, {

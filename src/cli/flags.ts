@@ -175,7 +175,11 @@ export const planFlags = {
     help: "of embedding and output head under --bits, which plans the linear layers alone",
   }),
   output: output("file to write the plan to, as JSON"),
-  plot: text({ value: "FILE", environment: false, help: "SVG to write: the mix over the blocks, or the frontier" }),
+  plot: text({
+    value: "FILE",
+    environment: false,
+    help: "SVG to write: the mix over the blocks, or the frontier",
+  }),
   frontier: toggle({ environment: false, help: "what every budget can buy: loss over bits and over speed" }),
   measure: text({
     value: "FILE",
@@ -191,7 +195,7 @@ export const planFlags = {
   calibrate: texts({
     value: "FILE",
     environment: false,
-    help: "UTF-8 text like what the model will read, to measure on; may be repeated; else the model makes it up",
+    help: "plan for a quantization calibrated on this UTF-8 text; may be repeated",
   }),
   threads: number(threads, { help: "threads that measure and will run the model", standard: "all cores" }),
   json,

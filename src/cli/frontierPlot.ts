@@ -7,14 +7,18 @@ const MIX = "mix";
 /** Predicted loss over bits and over speed, single schemes beside the mixes; measured perplexity where there is any. */
 export function frontierPlot(frontier: Frontier, measured: readonly MeasuredPoint[]): string {
   const families = Map.groupBy(frontier.single, ({ scheme }) => scheme.replace(/-[\d.]+$/, ""));
-  const singles = (x: (point: Frontier["single"][number]) => number | undefined) =>
-    [...families].map(([name, members]): Series => ({
-      name,
-      points: members.flatMap((member) => {
-        const at = x(member);
-        return at === undefined ? [] : [{ x: at, y: member.loss, title: member.scheme }];
+  const singles = (x: (point: Frontier["single"][number]) => number | undefined, scattered = false) =>
+    [...families].map(
+      ([name, members]): Series => ({
+        name,
+        scattered,
+        points: members.flatMap((member) => {
+          const at = x(member);
+          const label = scattered && Number.isInteger(member.bits) ? String(member.bits) : undefined;
+          return at === undefined ? [] : [{ x: at, y: member.loss, title: member.scheme, label }];
+        }),
       }),
-    }));
+    );
   const loss = { title: "predicted loss, nats per token", log: true };
   const charts: Chart[] = [
     {
@@ -46,7 +50,7 @@ export function frontierPlot(frontier: Frontier, measured: readonly MeasuredPoin
             title: `${bits.toFixed(2)} bits`,
           })),
         },
-        ...singles(({ tokensPerSecond }) => tokensPerSecond),
+        ...singles(({ tokensPerSecond }) => tokensPerSecond, true),
       ],
     });
   }

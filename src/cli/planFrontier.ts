@@ -33,7 +33,9 @@ const MEASURED_BITS = [2.25, 2.5, 3, 3.25, 3.5, 4];
 export async function planFrontier(name: string, flags: Flags): Promise<void> {
   const { bits, memory, speed, embeddingScheme, batch } = flags;
   if (bits !== undefined || memory !== undefined || speed !== undefined || flags.output !== undefined) {
-    throw new UsageError("--frontier is over all budgets and makes no plan; leave out --bits, --memory, --speed and -o");
+    throw new UsageError(
+      "--frontier is over all budgets and makes no plan; leave out --bits, --memory, --speed and -o",
+    );
   }
   const text = flags.measure === undefined ? undefined : await readTextFile(flags.measure, "--measure");
   const checkpoint = await openModel(name);

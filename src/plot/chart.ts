@@ -11,6 +11,8 @@ export interface Series {
   readonly points: readonly Point[];
   /** A dashed line without marks: a bound, not a measurement. */
   readonly bound?: boolean;
+  /** Marks without a line: points that no path leads through. */
+  readonly scattered?: boolean;
 }
 
 export interface Point {
@@ -113,7 +115,7 @@ function drawChart({ title, x, y, series }: Chart, color: (name: string) => stri
   ];
 }
 
-function drawSeries({ points, bound }: Series, x: Scale, y: Scale, color: string): string {
+function drawSeries({ points, bound, scattered }: Series, x: Scale, y: Scale, color: string): string {
   const places = points.map((point) => ({ ...point, px: x.place(point.x), py: y.place(point.y) }));
   const path = places.map(({ px, py }, i) => `${i === 0 ? "M" : "L"}${short(px)} ${short(py)}`).join("");
   const line = element("path", {
@@ -132,7 +134,7 @@ function drawSeries({ points, bound }: Series, x: Scale, y: Scale, color: string
     ),
     ...(label === undefined ? [] : [textElement(label, { x: px + 5, y: py - 5, "font-size": 10 })]),
   ]);
-  return line + element("g", { fill: color }, ...marks);
+  return (scattered ? "" : line) + element("g", { fill: color }, ...marks);
 }
 
 function drawLegend(

@@ -35,23 +35,27 @@ export function vqCodebook(bits: number): Float32Array {
 }
 
 export function vqQuantizer(scheme: Scheme): Quantizer {
-  return new VectorQuantizer(scheme, vqCodebook(scheme.bits));
+  return new VectorQuantizer(scheme);
 }
 
 class VectorQuantizer implements Quantizer {
   readonly scheme: Scheme;
   readonly blockColumns = 2;
   readonly blockRows = 1;
-  readonly #points: Float32Array;
+  #codebook: Float32Array | undefined;
   /** Made when first needed: up to a tenth of a second of work. */
   #nearest: NearestPoint | undefined;
   /** Bits of a code, which stands for two weights. */
   readonly #width: number;
 
-  constructor(scheme: Scheme, points: Float32Array) {
+  constructor(scheme: Scheme) {
     this.scheme = scheme;
-    this.#points = points;
     this.#width = 2 * scheme.bits;
+  }
+
+  get #points(): Float32Array {
+    this.#codebook ??= vqCodebook(this.scheme.bits);
+    return this.#codebook;
   }
 
   codesByteLength(rows: number, columns: number): number {
@@ -99,11 +103,12 @@ class VectorQuantizer implements Quantizer {
     const rowBytes = this.codesByteLength(1, columns);
     const rowCodes = new Uint16Array(Math.ceil(columns / 2));
     const values = new Float32Array((end - start) * columns);
+    const points = this.#points;
     for (let row = start; row < end; row++) {
       unpackCodes(codes, this.#width, rowCodes, row * rowBytes);
       const to = (row - start) * columns;
       for (let i = 0; i < columns; i++) {
-        values[to + i] = scales[row] * this.#points[2 * rowCodes[i >>> 1] + (i & 1)];
+        values[to + i] = scales[row] * points[2 * rowCodes[i >>> 1] + (i & 1)];
       }
     }
     return values;

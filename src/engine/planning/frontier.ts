@@ -43,7 +43,9 @@ export async function frontier(
   const speed: FrontierPoint[] = [];
   if (batch !== undefined) {
     const range = planner.range("tokensPerSecond");
-    for (const tokens of steps(range.least, range.most, count).reverse()) {
+    // Slower plans gain next to nothing.
+    const slowest = Math.max(range.least, range.most / 5);
+    for (const tokens of steps(slowest, range.most, count).reverse()) {
       const { choice, predicted } = await planner.plan({ tokensPerSecond: tokens, batch });
       const { bytes, loss, tokensPerSecond } = predicted;
       speed.push({ bits: planner.linearBits(choice), bytes, loss, tokensPerSecond });

@@ -43,6 +43,7 @@ export class Planner {
   readonly #checkpoint: Checkpoint;
   readonly #options: PlannerOptions;
   readonly #palette: readonly string[];
+  #digest: Promise<string> | undefined;
 
   /** Throws a UsageError when the checkpoint is quantized already. */
   constructor(checkpoint: Checkpoint, options: PlannerOptions) {
@@ -70,10 +71,11 @@ export class Planner {
       "tokensPerSecond" in budget
         ? [...solved.choice, ...fuseEqual(fixed, optionOf)]
         : fuseEqual(this.layers, optionOf);
+    this.#digest ??= modelDigest(this.#checkpoint, this.layers);
     return {
       format: PLAN_FORMAT,
       version: PLAN_VERSION,
-      model: { source: this.#checkpoint.source, digest: await modelDigest(this.#checkpoint, this.layers) },
+      model: { source: this.#checkpoint.source, digest: await this.#digest },
       budget,
       choice,
       predicted: this.predict(choice),
@@ -110,7 +112,8 @@ export class Planner {
     const optionOf = new Map(choice.flatMap(({ layers, option }) => layers.map((name) => [name, option])));
     const linear = this.layers.filter(({ role }) => role === "linear");
     return (
-      (8 * total(linear, (layer) => storedBytes(layer, optionOf.get(layer.name)!).codes)) / total(linear, weightsOf)
+      (8 * total(linear, (layer) => storedBytes(layer, optionOf.get(layer.name)!).codes)) /
+      total(linear, weightsOf)
     );
   }
 

@@ -5,6 +5,7 @@ import { type ModelPlan, parseModelPlan } from "../../../src/budget/modelPlan.ts
 import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { checkFits } from "../../../src/engine/planning/fit.ts";
+import { frontier } from "../../../src/engine/planning/frontier.ts";
 import { plannableModel } from "../../../src/engine/planning/layers.ts";
 import { Planner } from "../../../src/engine/planning/planner.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
@@ -88,5 +89,21 @@ describe("a plan of a model", () => {
     const checkpoint = await open("llama-linear");
     const planner = new Planner(checkpoint, { sensitivities: new Map(), embeddingScheme: "uniform-8" });
     await expect(planner.plan({ bits: 3 })).rejects.toThrow(/sensitivities lack model\.layers\.0/);
+  });
+});
+
+describe("the frontier of a model", () => {
+  it("loses less with more bits, and less than any scheme alone", async () => {
+    const [planner] = await plannerOf("llama-linear");
+    const { bits, speed, single } = await frontier(planner, { count: 5, batch: undefined });
+    expect(speed).toEqual([]);
+    for (const [i, { loss, idealLoss }] of bits.entries()) {
+      expect(loss).toBeGreaterThan(idealLoss);
+      if (i > 0) expect(loss).toBeLessThan(bits[i - 1].loss);
+    }
+    for (const { bits: alone, loss } of single.filter((point) => point.bits <= 5)) {
+      const plan = await planner.plan({ bits: alone });
+      expect(plan.predicted.loss).toBeLessThanOrEqual(loss * 1.001);
+    }
   });
 });
