@@ -19,6 +19,7 @@ const fileSchema = z.object({
   version: z.literal(VERSION),
   request: z.string(),
   parts: z.array(z.object({ tokens: z.number(), values: z.array(z.number()) })),
+  gains: z.array(z.number()).optional(),
 });
 
 /** What a measurement has so far. */
@@ -26,6 +27,9 @@ export interface SensitivityCache {
   readonly parts: readonly SensitivityPart[];
   /** Adds a part; the file is whole at any time. */
   add(part: SensitivityPart): Promise<void>;
+  /** What calibration leaves of each tensor's loss, once measured. */
+  readonly gains: readonly number[] | undefined;
+  setGains(gains: readonly number[]): Promise<void>;
 }
 
 /** Opens the cache of a request: all that the result depends on, in words. */
@@ -41,37 +45,52 @@ export async function openCache(
     .digest("hex");
   const name = `halftone-sensitivities-${key.slice(0, 16)}.json`;
   const folders = folder === undefined ? await cacheFolders(checkpoint.source) : [folder];
-  const parts: SensitivityPart[] = [];
+  let known: Known = { parts: [] };
   for (const candidate of folders) {
-    const found = await readParts(join(candidate, name), key, tensors.length);
-    if (found.length > parts.length) parts.splice(0, parts.length, ...found);
+    const found = await readKnown(join(candidate, name), key, tensors.length);
+    if (found && found.parts.length >= known.parts.length) known = found;
   }
+  const write = async (next: Known) => {
+    known = next;
+    const content = {
+      version: VERSION,
+      request: key,
+      model: checkpoint.source,
+      ...request,
+      tensors,
+      ...known,
+    };
+    await writeFirst(folders, name, `${JSON.stringify(content, undefined, 1)}\n`);
+  };
   return {
-    parts,
-    async add(part) {
-      parts.push(part);
-      const content = {
-        version: VERSION,
-        request: key,
-        model: checkpoint.source,
-        ...request,
-        tensors,
-        parts,
-      };
-      await writeFirst(folders, name, `${JSON.stringify(content, undefined, 1)}\n`);
+    get parts() {
+      return known.parts;
     },
+    get gains() {
+      return known.gains;
+    },
+    add: (part) => write({ ...known, parts: [...known.parts, part] }),
+    setGains: (gains) => write({ ...known, gains }),
   };
 }
 
-async function readParts(path: string, key: string, tensors: number): Promise<SensitivityPart[]> {
+interface Known {
+  readonly parts: readonly SensitivityPart[];
+  readonly gains?: readonly number[];
+}
+
+async function readKnown(path: string, key: string, tensors: number): Promise<Known | undefined> {
   const text = await readFile(path, "utf8").catch(() => undefined);
-  if (text === undefined) return [];
+  if (text === undefined) return undefined;
   try {
-    const { request, parts } = fileSchema.parse(JSON.parse(text));
-    return request === key && parts.every(({ values }) => values.length === tensors) ? parts : [];
+    const { request, parts, gains } = fileSchema.parse(JSON.parse(text));
+    const whole = [...parts.map(({ values }) => values), gains].every(
+      (row) => !row || row.length === tensors,
+    );
+    return request === key && whole ? { parts, gains } : undefined;
   } catch {
     // A file that is no cache of this version is measured anew.
-    return [];
+    return undefined;
   }
 }
 

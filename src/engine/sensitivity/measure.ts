@@ -3,7 +3,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { floatSchemeFor } from "../model.ts";
 import { Runner } from "../runner.ts";
-import { freeWeights, type LoadedWeights, loadWeights } from "../weights.ts";
+import { freeWeights, loadWeights } from "../weights.ts";
 import { gradientMultiplications, multiplicationRate, noiseMultiplications } from "./cost.ts";
 import { gradientSensitivities } from "./gradient.ts";
 import { noiseSensitivities } from "./noise.ts";
@@ -11,32 +11,37 @@ import type { SensitivityMethod, SensitivityPart } from "./options.ts";
 import { sampleSequences } from "./samples.ts";
 
 export interface SensitivityProgress {
-  /** `sample`: the model makes up text; `measure`: it is run with its weights changed. */
-  readonly phase: "sample" | "measure";
+  /** `sample`: the model makes up text; `measure`: the sensitivities; `gains`: what calibration leaves. */
+  readonly phase: "sample" | "measure" | "gains";
   /** Shares of the phase. */
   readonly done: number;
   readonly total: number;
-  /** At first an estimate from a short measurement of the machine, later from the pace. */
+  /** Of the phase: of `measure` at first an estimate from a short measurement of the machine, later from the pace. */
   readonly secondsLeft: number;
 }
 
-export interface Measurement {
+interface Common {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
-  /** Sequences to read; else the model makes up as many as asked. */
-  readonly given: readonly (readonly number[])[] | undefined;
-  readonly sequences: number;
   readonly sequenceLength: number;
-  /** Token that a made-up sequence begins with. */
-  readonly first: number;
-  readonly method: SensitivityMethod;
-  readonly norms: readonly number[];
   readonly seed: number;
-  /** Sequences that are known already. */
-  readonly from: number;
   readonly onProgress?: (progress: SensitivityProgress) => void;
   readonly signal?: AbortSignal;
+}
+
+export interface Measurement extends Common {
+  readonly method: SensitivityMethod;
+  readonly sequences: readonly (readonly number[])[];
+  readonly norms: readonly number[];
+  /** Sequences that are known already. */
+  readonly from: number;
+}
+
+export interface Sampling extends Common {
+  readonly sequences: number;
+  /** Token that a sequence begins with. */
+  readonly first: number;
 }
 
 /** Sequences decoded side by side. */
@@ -44,69 +49,63 @@ const SAMPLED_AT_ONCE = 16;
 
 /** Measures on a backend that holds nothing else; gives a part whenever one is done. */
 export async function* measureSensitivities(run: Measurement): AsyncGenerator<SensitivityPart> {
-  const { spec, checkpoint, backend, method, norms, seed, signal } = run;
-  const tokens = (run.sequences - run.from) * run.sequenceLength;
+  const { spec, checkpoint, backend, method, sequences, from, norms, seed, signal } = run;
+  const tokens = sequences.slice(from).reduce((sum, { length }) => sum + length, 0);
   const perToken =
     method === "noise" ? noiseMultiplications(spec, norms.length) : gradientMultiplications(spec);
   const expected = (tokens * perToken) / (await multiplicationRate(backend));
   const report = progressOf("measure", expected, run.onProgress);
   report(0, 1);
-  const first = run.from / run.sequences;
+  const first = from / sequences.length;
   const onProgress = (done: number, total: number) => report(done / total - first, 1 - first);
-  const common = { spec, checkpoint, backend, seed, onProgress, signal };
-  const load = () => loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
-  if (method === "noise") {
-    const weights = await load();
-    const sequences = run.given ?? (await sample(run, weights, expected));
-    return yield* noiseSensitivities({ ...common, weights, sequences, norms }, run.from);
-  }
-  let sequences = run.given;
-  if (!sequences) {
-    const weights = await load();
-    sequences = await sample(run, weights, expected);
+  const common = { spec, checkpoint, backend, sequences, seed, onProgress, signal };
+  if (method === "gradient") return yield* gradientSensitivities(common, from);
+  const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
+  try {
+    yield* noiseSensitivities({ ...common, weights, norms }, from);
+  } finally {
     freeWeights(weights, backend);
   }
-  yield* gradientSensitivities({ ...common, sequences }, run.from);
 }
 
-async function sample(run: Measurement, weights: LoadedWeights, later: number): Promise<number[][]> {
-  const { spec, backend, sequenceLength: length, first, seed, signal } = run;
+/** Sequences that the model makes up. */
+export async function sampleText(run: Sampling): Promise<number[][]> {
+  const { spec, checkpoint, backend, sequenceLength: length, first, seed, signal } = run;
+  const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
   const sequences = Math.min(SAMPLED_AT_ONCE, run.sequences);
   const reading = { activations: "float" } as const;
-  const runner = new Runner(spec, weights, backend, {
-    sequences,
-    context: length,
-    chunk: sequences,
-    reading,
-  });
-  const report = progressOf("sample", 0, run.onProgress, later);
+  const shape = { sequences, context: length, chunk: sequences };
+  const runner = new Runner(spec, weights, backend, { ...shape, reading });
+  const report = progressOf("sample", 0, run.onProgress);
   const all: number[][] = [];
   try {
     for (let at = 0; at < run.sequences; at += sequences) {
       const onProgress = (done: number, total: number) =>
         report(at * total + sequences * done, run.sequences * total);
-      all.push(
-        ...(await sampleSequences(runner, { sequences, length, first, seed: seed + at, onProgress, signal })),
-      );
+      const options = { sequences, length, first, seed: seed + at, onProgress, signal };
+      all.push(...(await sampleSequences(runner, options)));
     }
   } finally {
     runner.dispose();
+    freeWeights(weights, backend);
   }
   return all.slice(0, run.sequences);
 }
 
-/** Adds the time that is left: `expected` before the first step, then what the pace promises, and `later` besides. */
-function progressOf(
+/** Adds the time that is left: `expected` before the first step, then what the pace promises. */
+export function progressOf(
   phase: SensitivityProgress["phase"],
   expected: number,
-  onProgress: Measurement["onProgress"],
-  later = 0,
+  onProgress: Common["onProgress"],
 ): (done: number, total: number) => void {
-  let started = performance.now();
+  const started = performance.now();
   return (done, total) => {
-    if (done === 0) started = performance.now();
     const seconds = (performance.now() - started) / 1000;
-    const left = done > 0 ? (seconds * (total - done)) / done : expected;
-    onProgress?.({ phase, done, total, secondsLeft: left + later });
+    onProgress?.({
+      phase,
+      done,
+      total,
+      secondsLeft: done > 0 ? (seconds * (total - done)) / done : expected,
+    });
   };
 }

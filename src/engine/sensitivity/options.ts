@@ -36,6 +36,8 @@ export interface LayerSensitivity {
   readonly sensitivity: number;
   /** Of the sensitivity, from the spread over sequences; 0 for a single one. */
   readonly standardError: number;
+  /** What calibration leaves of the loss at the same distortion, where it was asked for; 1 where it does not apply. */
+  readonly calibrationGain?: number;
 }
 
 export interface Sensitivities {

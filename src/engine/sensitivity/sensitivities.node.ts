@@ -1,27 +1,21 @@
 import { availableParallelism } from "node:os";
+import type { Backend } from "../../backends/backend.ts";
 import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
-import { quantizationOf } from "../../checkpoint/quantization.ts";
-import { UsageError } from "../../errors.ts";
-import type { DecoderSpec } from "../../models/decoder.ts";
-import { decoderFor } from "../../models/registry.ts";
 import { openWasm } from "../../ops/wasm.ts";
-import { createTokenizer } from "../../text/tokenizer.ts";
-import { calibrationSequences } from "../calibrate/sequences.ts";
-import { tieMissingHead } from "../weights.ts";
+import type { InputGram } from "../calibrate/layerPass.ts";
+import { createPool } from "../quantize/pool.node.ts";
 import { openCache } from "./cache.node.ts";
-import { measureSensitivities, type SensitivityProgress } from "./measure.ts";
-import {
-  DEFAULT_NORMS,
-  DEFAULT_SEQUENCE_LENGTH,
-  DEFAULT_SEQUENCES,
-  type Sensitivities,
-  type SensitivityOptions,
-} from "./options.ts";
+import { calibrationGains } from "./gains.ts";
+import { measureSensitivities, progressOf, type SensitivityProgress, sampleText } from "./measure.ts";
+import type { Sensitivities, SensitivityOptions } from "./options.ts";
+import { requestOf, type SensitivityRequest, wordsOf } from "./request.ts";
 import { summarizeParts } from "./summary.ts";
 import { weightTensors } from "./tensors.ts";
 
 export interface SensitivityRun extends SensitivityOptions {
+  /** Measure too what calibration leaves of each tensor's loss. Default false. */
+  readonly gains?: boolean;
   /** Threads that compute; the result does not depend on it. Default all cores. */
   readonly threads?: number;
   /** Folder of the cache; default beside the model, or the user's cache. */
@@ -43,86 +37,67 @@ export async function sensitivities(
   checkpoint: Checkpoint,
   run: SensitivityRun = {},
 ): Promise<Sensitivities> {
-  if (quantizationOf(checkpoint)) {
-    throw new UsageError(`${checkpoint.source}: is quantized already; measure the float model`);
-  }
-  const { source, config, tensors: stored } = checkpoint;
-  const spec = tieMissingHead(decoderFor(source, config, stored), checkpoint);
-  const asked = requestOf(spec, run);
-  const given = givenSequences(checkpoint, run, asked);
-  if (given) checkSequences(given, spec);
-  const request = { ...asked, sequences: given?.length ?? asked.sequences };
-  const tensors = weightTensors(spec);
-  const words = { ...request, data: given ? "texts" : "samples", ids: given };
+  const request = requestOf(checkpoint, run);
+  const tensors = weightTensors(request.spec);
   const names = tensors.map(({ name }) => name);
-  const cache = await openCache(checkpoint, words, names, run.cacheFolder);
-  if (cache.parts.length < request.sequences) {
-    const threads = run.threads ?? availableParallelism();
-    const backend = await openWasm({ threads, spawn: spawnNodeWorker });
-    try {
-      const parts = measureSensitivities({
-        ...{ spec, checkpoint, backend, ...request, given, first: firstToken(checkpoint) },
-        ...{ from: cache.parts.length, onProgress: run.onProgress, signal: run.signal },
-      });
-      for await (const part of parts) await cache.add(part);
-    } finally {
-      backend.dispose();
-    }
+  const cache = await openCache(checkpoint, wordsOf(request), names, run.cacheFolder);
+  const wantsParts = cache.parts.length < request.sequences;
+  const wantsGains = run.gains === true && cache.gains === undefined;
+  if (wantsParts || wantsGains) {
+    await withSequences(checkpoint, request, run, async (backend, sequences) => {
+      const common = { checkpoint, backend, ...request, sequences };
+      if (wantsParts) {
+        const { onProgress, signal } = run;
+        const from = cache.parts.length;
+        for await (const part of measureSensitivities({ ...common, from, onProgress, signal })) {
+          await cache.add(part);
+        }
+      }
+      if (wantsGains) {
+        const gains = await measureGains(common, run);
+        await cache.setGains(names.map((name) => gains.get(name) ?? 1));
+      }
+    });
   }
   return {
     method: request.method,
-    data: given ? "texts" : "samples",
+    data: request.given ? "texts" : "samples",
     tokens: cache.parts.reduce((sum, { tokens }) => sum + tokens, 0),
-    layers: summarizeParts(tensors, cache.parts),
+    layers: summarizeParts(tensors, cache.parts, run.gains ? cache.gains : undefined),
   };
 }
 
-/** The options, complete and checked. */
-function requestOf(spec: DecoderSpec, run: SensitivityRun) {
-  const { method = "gradient", sequences = DEFAULT_SEQUENCES, norms = DEFAULT_NORMS, seed = 0 } = run;
-  const { sequenceLength = Math.min(DEFAULT_SEQUENCE_LENGTH, spec.contextLength) } = run;
-  const whole = (name: string, value: number, most: number) => {
-    if (Number.isInteger(value) && value >= 1 && value <= most) return;
-    throw new UsageError(`${name} ${value}: takes a whole number from 1 to ${most}`);
-  };
-  whole("sequences", sequences, 65_536);
-  whole("sequenceLength", sequenceLength, spec.contextLength);
-  if (norms.length === 0 || norms.some((norm) => !(norm > 0 && norm <= 1))) {
-    throw new UsageError(`norms ${norms.join(", ")}: takes numbers above 0, at most 1`);
-  }
-  return { method, sequences, sequenceLength, norms, seed };
-}
-
-function givenSequences(
+/** Opens a backend for `work` over the sequences that a request asks for. */
+export async function withSequences(
   checkpoint: Checkpoint,
-  { texts, ids }: SensitivityOptions,
-  { sequences, sequenceLength }: { readonly sequences: number; readonly sequenceLength: number },
-): readonly (readonly number[])[] | undefined {
-  if (ids || !texts) return ids;
-  if (!checkpoint.tokenizer) {
-    throw new UsageError(`${checkpoint.source}: has no tokenizer to read texts with`);
+  request: SensitivityRequest,
+  { threads = availableParallelism(), onProgress, signal }: SensitivityRun,
+  work: (backend: Backend, sequences: readonly (readonly number[])[]) => Promise<void>,
+): Promise<void> {
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker });
+  try {
+    const { given } = request;
+    await work(backend, given ?? (await sampleText({ checkpoint, backend, ...request, onProgress, signal })));
+  } finally {
+    backend.dispose();
   }
-  const tokenizer = createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig);
-  return calibrationSequences(texts, tokenizer, { tokens: sequences * sequenceLength, sequenceLength });
 }
 
-function checkSequences(sequences: readonly (readonly number[])[], spec: DecoderSpec): void {
-  const { contextLength, vocabularySize } = spec;
-  for (const [s, ids] of sequences.entries()) {
-    if (ids.length < 1 || ids.length > contextLength) {
-      throw new UsageError(`sequence ${s} has ${ids.length} tokens; this model takes 1 to ${contextLength}`);
-    }
-    const wrong = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id < vocabularySize));
-    if (wrong !== undefined) {
-      throw new UsageError(`sequence ${s} has token ${wrong}, outside the vocabulary of ${vocabularySize}`);
-    }
+async function measureGains(
+  common: Pick<Parameters<typeof calibrationGains>[0], "spec" | "checkpoint" | "backend" | "sequences">,
+  { threads = availableParallelism(), onProgress, signal }: SensitivityRun,
+): Promise<Map<string, number>> {
+  const pool = createPool(threads);
+  try {
+    // As calibrated quantization does by default, with blocks of 16 columns.
+    const options = { rotation: 0, blockColumns: 16, damping: 0.03, activationOrder: true };
+    const gainOf = async ({ sums, columns }: InputGram) => {
+      const { factor } = await pool.run({ kind: "prepare", sums, columns, ...options });
+      return factor.gain;
+    };
+    const report = progressOf("gains", 0, onProgress);
+    return await calibrationGains({ ...common, gainOf, onProgress: report, signal });
+  } finally {
+    await pool.close();
   }
-  if (sequences.length === 0) throw new UsageError("there are no sequences to read; give at least one");
-}
-
-/** The beginning of a sequence that a model makes up. */
-export function firstToken({ tokenizer, generationConfig }: Checkpoint): number {
-  if (!tokenizer) return 0;
-  const { bosId, eosIds } = createTokenizer(tokenizer, generationConfig);
-  return bosId ?? [...eosIds][0] ?? 0;
 }

@@ -5,6 +5,7 @@ import type { WeightTensor } from "./tensors.ts";
 export function summarizeParts(
   tensors: readonly WeightTensor[],
   parts: readonly SensitivityPart[],
+  gains?: readonly number[],
 ): LayerSensitivity[] {
   const tokens = parts.reduce((sum, part) => sum + part.tokens, 0);
   return tensors.map(({ name, rows, columns }, t) => {
@@ -12,6 +13,10 @@ export function summarizeParts(
     const spread = parts.reduce((sum, part) => sum + (part.tokens * (part.values[t] - mean)) ** 2, 0);
     const standardError =
       parts.length > 1 ? Math.sqrt((spread * parts.length) / (parts.length - 1)) / tokens : 0;
-    return { name, weights: rows * columns, sensitivity: Math.max(0, mean), standardError };
+    const sensitivity = Math.max(0, mean);
+    return {
+      ...{ name, weights: rows * columns, sensitivity, standardError },
+      ...(gains && { calibrationGain: gains[t] }),
+    };
   });
 }

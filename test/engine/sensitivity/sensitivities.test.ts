@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
+import { actualLosses } from "../../../src/engine/sensitivity/actual.node.ts";
 import { sensitivities } from "../../../src/engine/sensitivity/sensitivities.node.ts";
+import { distortions } from "../../../src/quantizers/distortions.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "halftone-sensitivities-"));
 afterAll(() => rm(folder, { recursive: true }));
@@ -45,6 +47,37 @@ describe("sensitivities", () => {
     expect(new Set(names).size).toBe(names.length);
     expect(names).toContain("model.layers.0.self_attn.qkv_proj.weight");
     for (const { sensitivity } of whole.layers) expect(sensitivity).toBeGreaterThan(0);
+  });
+
+  it("tell what calibration leaves, when asked", async () => {
+    const { layers } = await sensitivities(checkpoint, { ...options, gains: true });
+    for (const { name, calibrationGain } of layers) {
+      if (/embed|head/.test(name)) expect(calibrationGain).toBe(1);
+      else expect(calibrationGain).toSatisfy((gain: number) => gain > 0 && gain < 1);
+    }
+    let calls = 0;
+    const onProgress = () => {
+      calls++;
+    };
+    const again = await sensitivities(checkpoint, { ...options, gains: true, onProgress });
+    expect(again.layers).toEqual(layers);
+    expect(calls).toBe(0);
+  });
+
+  it("predict the losses of quantizing one tensor", async () => {
+    const long = { ...options, sequences: 4, sequenceLength: 32 };
+    const { layers } = await sensitivities(checkpoint, long);
+    const losses = await actualLosses(checkpoint, ["nuq-4", "nuq-5"], long);
+    expect(losses).toHaveLength(2 * layers.length);
+    for (const [i, { layer, option, loss }] of losses.entries()) {
+      const { name, sensitivity } = layers[i >> 1];
+      expect([layer, option]).toEqual([name, ["nuq-4", "nuq-5"][i % 2]]);
+      // Errors of small matrices are few draws.
+      const predicted = sensitivity * distortions[option];
+      expect(loss / predicted, `${name} ${option}`).toSatisfy((ratio: number) => ratio > 0.3 && ratio < 3);
+    }
+    expect(await actualLosses(checkpoint, ["nuq-4", "nuq-5"], long)).toEqual(losses);
+    await expect(actualLosses(checkpoint, ["f32"], long)).rejects.toThrow(/does not quantize/);
   });
 
   it.each([
