@@ -202,6 +202,37 @@ export const planFlags = {
   ...commonFlags,
 };
 
+export const sensitivitiesFlags = {
+  method: choice(["gradient", "noise"], "gradient", {
+    help: "all tensors from one pass back, or noise on one after another: a hundred times as long",
+  }),
+  sequences: numberOr(16, { from: 1, to: 65_536 }, { help: "sequences to measure on" }),
+  sequenceLength: number(
+    { from: 1 },
+    { help: "tokens of a sequence", standard: "256, or the model's context" },
+  ),
+  norms: numbers(
+    { from: 0, to: 1, whole: false, above: true },
+    { help: "of the noise, relative to the weights", standard: "0.1,0.2" },
+  ),
+  calibrate: texts({
+    value: "FILE",
+    environment: false,
+    help: "UTF-8 text to measure on instead of the model's own; may be repeated",
+  }),
+  gains: toggle({ environment: false, help: "measure too what calibration leaves of each tensor's loss" }),
+  losses: text({
+    value: "SCHEME,...",
+    environment: false,
+    help: "quantize each tensor with these too, one at a time, and measure",
+  }),
+  output: output("file to write, as JSON; halftone plan reads it with --sensitivities"),
+  seed: numberOr(0, { from: 0, to: 2 ** 31 }, { help: "of samples and noise" }),
+  threads: number(threads, { help: "threads that compute; the result is the same", standard: "all cores" }),
+  json,
+  ...commonFlags,
+};
+
 export const perplexityFlags = {
   text: text({ value: "FILE", environment: false, help: "UTF-8 text to score; required" }),
   ...windowFlags,

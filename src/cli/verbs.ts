@@ -40,6 +40,14 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./plan.ts")).plan,
   }),
   defineVerb({
+    name: "sensitivities",
+    summary: "how much each weight tensor matters, which plans are made from",
+    operands: ["MODEL"],
+    flags: flags.sensitivitiesFlags,
+    example: "halftone sensitivities ./model -o sensitivities.json",
+    load: async () => (await import("./sensitivities.ts")).sensitivitiesVerb,
+  }),
+  defineVerb({
     name: "perplexity",
     summary: "score a text",
     operands: ["MODEL"],

@@ -1,0 +1,71 @@
+import { type ActualLoss, actualLosses } from "../engine/sensitivity/actual.node.ts";
+import type { SensitivityProgress } from "../engine/sensitivity/measure.ts";
+import type { Sensitivities } from "../engine/sensitivity/options.ts";
+import { type SensitivityRun, sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
+import { paletteOf } from "./budget.ts";
+import { readTextFile, writeTextFile } from "./files.ts";
+import type { sensitivitiesFlags } from "./flags.ts";
+import { formatSeconds } from "./format.ts";
+import { interruptible } from "./interrupt.ts";
+import { openModel } from "./model.ts";
+import { print, printJson, remark, table } from "./output.ts";
+import { progressLine } from "./progress.ts";
+import type { Invocation } from "./verb.ts";
+
+const DOING: Readonly<Record<SensitivityProgress["phase"], string>> = {
+  sample: "sampling text",
+  measure: "measuring",
+  gains: "calibration gains",
+};
+
+/** `halftone sensitivities`: how much each weight tensor matters. */
+export async function sensitivitiesVerb({
+  operands: [name],
+  flags,
+}: Invocation<typeof sensitivitiesFlags>): Promise<void> {
+  const schemes = paletteOf(flags.losses);
+  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const { method, sequences, sequenceLength, norms, gains, seed, threads } = flags;
+  const checkpoint = await openModel(name);
+  const line = progressLine("");
+  const options: SensitivityRun = {
+    ...{ method, sequences, sequenceLength, norms, gains, seed, threads, signal: interruptible() },
+    texts: texts.length > 0 ? texts : undefined,
+    onProgress: ({ phase, done, total, secondsLeft }) => {
+      if (phase === "measure" && done === 0) remark(`measuring takes about ${formatSeconds(secondsLeft)}`);
+      line.update(done, total, DOING[phase]);
+    },
+  };
+  try {
+    const found = await sensitivities(checkpoint, options);
+    const measured = schemes && (await actualLosses(checkpoint, schemes, options));
+    line.clear();
+    const document = { ...found, ...(measured && { measured }) };
+    if (flags.output !== undefined) {
+      await writeTextFile(flags.output, `${JSON.stringify(document, null, 2)}\n`, "-o");
+      remark(`${flags.output} written`);
+    }
+    if (flags.json) return await printJson(document);
+    await print(tableOf(found, measured, schemes ?? []));
+  } finally {
+    line.clear();
+    await checkpoint.close();
+  }
+}
+
+function tableOf(
+  { layers }: Sensitivities,
+  measured: readonly ActualLoss[] | undefined,
+  schemes: readonly string[],
+): string {
+  const withGains = layers.some(({ calibrationGain }) => calibrationGain !== undefined);
+  const numbers = ["sensitivity", "error", ...(withGains ? ["calibrated"] : []), ...schemes];
+  const rows = layers.map(({ name, sensitivity, standardError, calibrationGain = 1 }, i) => [
+    name,
+    sensitivity.toPrecision(4),
+    standardError.toPrecision(2),
+    ...(withGains ? [(sensitivity * calibrationGain).toPrecision(4)] : []),
+    ...schemes.map((_, s) => measured![i * schemes.length + s].loss.toPrecision(4)),
+  ]);
+  return table(["tensor", ...numbers], rows, numbers);
+}
