@@ -1,27 +1,30 @@
-/** Measurements that count. */
-const WINDOW = 32;
 /** Share of a step's seconds that a further row costs, until measured: about that of int8 products on a CPU. */
 const SHARE_PER_ROW = 0.2;
-/** A step that took this many times as long as expected was held up by something else. */
+/** How far that share is expected to be off, against the seconds' own relative error. */
+const SHARE_SCALE = 0.3;
+/** Part of an error that a measurement corrects. */
+const RATE = 0.2;
+/** A step that takes this many times as long as expected, or as short, is taken to be held up by something else. */
 const HICCUP = 2;
-/** Variance of the rows from which on a line is fitted. */
-const ENOUGH_SPREAD = 0.25;
+/** How fast an old share is forgotten: what cost too much once is tried again. */
+const FORGETTING = 0.003;
 
-/** What steps of one reading cost by their rows: a line through the latest measurements. */
+/**
+ * What steps of one reading cost by their rows: seconds = one * (1 + share * (rows - 1)), corrected by every
+ * measurement (normalized least mean squares of the relative error), so that it follows a machine whose load changes.
+ */
 export class StepCost {
-  readonly #points: { readonly rows: number; readonly seconds: number }[] = [];
   readonly #recorded = new Set<number>();
-  #oneRow = Number.NaN;
-  /** What each further row adds, as a share of one; kept while all measurements have the same rows. */
+  #one = Number.NaN;
   #share = SHARE_PER_ROW;
 
   get measured(): boolean {
-    return this.#points.length > 0;
+    return !Number.isNaN(this.#one);
   }
 
   /** Expected seconds of a step; NaN before the first measurement. */
   seconds(rows: number): number {
-    return this.#oneRow * (1 + this.#share * (rows - 1));
+    return this.#one * (1 + this.#share * (rows - 1));
   }
 
   /** The first step of so many rows is left out: it is recorded on the way. */
@@ -30,23 +33,15 @@ export class StepCost {
       this.#recorded.add(rows);
       return;
     }
-    const most = this.#points.length < 4 ? Infinity : HICCUP * this.seconds(rows);
-    this.#points.push({ rows, seconds: Math.min(seconds, most) });
-    if (this.#points.length > WINDOW) this.#points.shift();
-    this.#fit();
-  }
-
-  #fit(): void {
-    const mean = (of: (point: { rows: number; seconds: number }) => number) =>
-      this.#points.reduce((sum, point) => sum + of(point), 0) / this.#points.length;
-    const [rows, seconds] = [mean((point) => point.rows), mean((point) => point.seconds)];
-    const spread = mean((point) => (point.rows - rows) ** 2);
-    if (spread > ENOUGH_SPREAD) {
-      const slope = mean((point) => (point.rows - rows) * (point.seconds - seconds)) / spread;
-      const one = seconds - slope * (rows - 1);
-      // Rows that cost less than nothing, or all there is, are noise.
-      this.#share = one > 0 ? Math.min(1, Math.max(0, slope / one)) : 1;
+    if (!this.measured) {
+      this.#one = seconds / (1 + this.#share * (rows - 1));
+      return;
     }
-    this.#oneRow = seconds / (1 + this.#share * (rows - 1));
+    const error = Math.min(HICCUP, Math.max(1 / HICCUP, seconds / this.seconds(rows))) - 1;
+    const weight = (SHARE_SCALE * (rows - 1)) / (1 + this.#share * (rows - 1));
+    const correction = (RATE * error) / (1 + weight ** 2);
+    this.#one *= 1 + correction;
+    this.#share += SHARE_SCALE * weight * correction + FORGETTING * (SHARE_PER_ROW - this.#share);
+    this.#share = Math.min(1, Math.max(0, this.#share));
   }
 }
