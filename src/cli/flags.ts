@@ -147,6 +147,9 @@ export const quantizeFlags = {
     help: "UTF-8 text like what the model will read, to round by its inputs; may be repeated",
   }),
   calibrationTokens: numberOr(131_072, { from: 1024 }, { help: "tokens taken from it, spread evenly" }),
+  bos: choice(["auto", "always", "never"], "auto", {
+    help: "begin every calibration sequence with BOS; auto: as the tokenizer's config says",
+  }),
   noSequential: toggle({
     help: "calibrate with the float model's inputs, not those that quantized layers give: a third faster",
   }),

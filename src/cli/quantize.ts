@@ -26,7 +26,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const { scheme, embeddingScheme, noRotation, seed } = flags;
   const calibrate =
     texts.length > 0
-      ? { texts, tokens: flags.calibrationTokens, sequential: !flags.noSequential }
+      ? { texts, tokens: flags.calibrationTokens, bos: flags.bos, sequential: !flags.noSequential }
       : undefined;
   const signal = interruptible();
   try {
