@@ -6,7 +6,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const benchmarks = ["linear", "decode-kernels", "tcq-encode", "solver"];
+const benchmarks = ["linear", "decode-kernels", "mapping", "tcq-encode", "solver"];
 const json = process.argv.includes("--json");
 const results: Record<string, unknown> = {};
 for (const name of benchmarks) {

@@ -28,6 +28,8 @@ export interface TuneOptions {
   readonly tokens?: readonly number[];
   /** Seconds that one strategy is measured at one M, about. Default 0.04. */
   readonly seconds?: number;
+  /** Measures all layouts at every point, for comparisons; the choice is still among the strategies of one. */
+  readonly everyLayout?: boolean;
   readonly onProgress?: (done: number, total: number, shape: TunedShape) => void;
   readonly signal?: AbortSignal;
   /** Lets others run between points; default not. */
@@ -40,8 +42,9 @@ const COLD_BYTES = 64 << 20;
 const MOST_COPIES = 512;
 /** With more tokens than this arithmetic decides, and one copy does. */
 const COLD_TOKENS = 4;
-/** Measurements of a strategy at a point: their median counts. */
+/** Measurements of a strategy at a point, each the fastest of a few runs: their median counts. */
 const SAMPLES = 9;
+const FEWEST_RUNS = 3;
 /** A choice stays from point to point while it is as near to the best as this: noise alone changes none. */
 const TOLERANCE = 1.03;
 /** Points are added between two that differ in their choice until their ratio is below this. */
@@ -120,22 +123,27 @@ class ShapeTuner {
       const at = copies.length > 1 && best(copies[1]) < LAYOUT_GAIN * best(copies[0]) ? 1 : 0;
       const loaded = copies[at];
       // A choice must be possible in the layout that is in memory.
-      const points = [withChoice(first, loaded.names)];
-      for (const m of this.#options.tokens ?? TOKENS) if (m > 1) points.push(await this.#point(m, [loaded]));
-      return { points: await this.#densify(points, loaded), layout: layouts[at] };
+      const shown = this.#options.everyLayout ? copies : [loaded];
+      const points = [first];
+      for (const m of this.#options.tokens ?? TOKENS) if (m > 1) points.push(await this.#point(m, shown));
+      return { points: await this.#densify(points, shown, loaded.names), layout: layouts[at] };
     } finally {
       for (const { handles } of copies) for (const handle of handles) this.#backend.freeLinear(handle);
     }
   }
 
-  async #densify(points: readonly PolicyPoint[], loaded: Copies): Promise<PolicyPoint[]> {
-    let dense = steady(points);
+  async #densify(
+    points: readonly PolicyPoint[],
+    shown: readonly Copies[],
+    names: readonly StrategyName[],
+  ): Promise<PolicyPoint[]> {
+    let dense = steady(points, names);
     for (let i = 0; i + 1 < dense.length; ) {
       const [a, b] = [dense[i], dense[i + 1]];
       const middle = Math.round(Math.sqrt(a.m * b.m));
       const settled = a.choice === b.choice || b.m / a.m < DENSE_RATIO || middle === a.m || middle === b.m;
       if (settled) i++;
-      else dense = steady(dense.toSpliced(i + 1, 0, await this.#point(middle, [loaded])));
+      else dense = steady(dense.toSpliced(i + 1, 0, await this.#point(middle, shown)), names);
     }
     return dense;
   }
@@ -189,15 +197,21 @@ class ShapeTuner {
   ): Promise<[StrategyName, number][]> {
     const { seconds = 0.04, breathe, signal } = this.#options;
     let next = 0;
-    const sample = (programs: readonly Program[], repeats: number) => {
+    const run = (programs: readonly Program[]) => {
       const started = performance.now();
-      for (let i = 0; i < repeats; i++) this.#backend.runNow(programs[next++ % programs.length]);
-      return (performance.now() - started) / 1000 / repeats;
+      this.#backend.runNow(programs[next++ % programs.length]);
+      return (performance.now() - started) / 1000;
+    };
+    // The fastest of a few: what else runs on the machine only ever adds time.
+    const sample = (programs: readonly Program[], repeats: number) => {
+      let best = run(programs);
+      for (let i = 1; i < repeats; i++) best = Math.min(best, run(programs));
+      return best;
     };
     // The first run warms up; the second says how many make a sample.
     const repeats = contestants.map(({ programs }) => {
       sample(programs, 1);
-      return Math.max(1, Math.round(seconds / SAMPLES / sample(programs, 1)));
+      return Math.max(FEWEST_RUNS, Math.round(seconds / SAMPLES / sample(programs, 1)));
     });
     const times = contestants.map((): number[] => []);
     for (let round = 0; round < SAMPLES; round++) {
@@ -222,15 +236,12 @@ function withChoice(point: PolicyPoint, names: readonly StrategyName[]): PolicyP
   return { ...point, choice };
 }
 
-/** The points with the choice before them wherever that is nearly the best. */
-function steady(points: readonly PolicyPoint[]): PolicyPoint[] {
+/** The points with the best choice of `names` or, wherever that is nearly as good, the choice before them. */
+function steady(points: readonly PolicyPoint[], names: readonly StrategyName[]): PolicyPoint[] {
   let last: StrategyName | undefined;
   return points.map((point) => {
-    const best = withChoice(point, Object.keys(point.seconds) as StrategyName[]);
-    const possible = point === points[0] ? point : best;
-    const stays =
-      last !== undefined && secondsOf(point, last) <= TOLERANCE * secondsOf(point, possible.choice);
-    last = stays ? last! : possible.choice;
+    const best = withChoice(point, names).choice;
+    if (last === undefined || secondsOf(point, last) > TOLERANCE * secondsOf(point, best)) last = best;
     return { ...point, choice: last };
   });
 }

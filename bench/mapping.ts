@@ -1,0 +1,167 @@
+/**
+ * What adaptive mapping is worth: the dispatcher against every static strategy, against a rule by the number of tokens
+ * alone (section 6.4 of the paper, ADAngel-R), and against itself without each strategy.
+ *
+ * Every strategy is measured for the products of a model's layers, at the tokens of prefills and of batched decoding;
+ * a policy's time is the sum over the model's layers. The dispatcher's map is tuned first, apart from the figures.
+ *
+ * node bench/mapping.ts [--json] [--schemes nuq-4,nuq-3,nuq-2] [--threads 1] [--simd relaxed] [--plot FILE]
+ */
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import type { SimdLevel } from "../src/backends/wasm/module.ts";
+import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
+import { type PolicyShape, policyOf } from "../src/mapping/policyMap.ts";
+import { type TunedShape, tune } from "../src/mapping/tune.ts";
+import type { LinearPolicy, StrategyName } from "../src/ops/linear/policy.ts";
+import { openWasm } from "../src/ops/wasm.ts";
+import { drawCharts } from "../src/plot/chart.ts";
+import { median, seconds, table } from "./measure.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    schemes: { type: "string", default: "nuq-4,nuq-3,nuq-2,uniform-2" },
+    threads: { type: "string", default: "1" },
+    simd: { type: "string", default: "relaxed" },
+    plot: { type: "string" },
+  },
+});
+
+/** SmolLM2-135M: rows, columns, how many in a layer. */
+const layers = [
+  { n: 576, k: 576, count: 2 },
+  { n: 192, k: 576, count: 2 },
+  { n: 1536, k: 576, count: 2 },
+  { n: 576, k: 1536, count: 1 },
+];
+/** Batches of decoding, and prefills. */
+const tokenCounts = [1, 2, 4, 8, 16, 64, 512];
+/** The rule by M alone: its border is the best one over all shapes. */
+const RULE_BORDERS = [1, 2, 4, 8, 16, 64, 512];
+
+interface Outcome {
+  readonly scheme: string;
+  readonly policy: string;
+  /** Seconds of all products of a layer, over all token counts. */
+  readonly seconds: number;
+  /** Over the dispatcher's. */
+  readonly ratio: number;
+}
+
+const threads = Number(flags.threads);
+const simd = flags.simd as SimdLevel;
+const open = (policy: LinearPolicy) => openWasm({ threads, spawn: spawnNodeWorker, simd, policy });
+const shapesOf = (scheme: string): TunedShape[] => layers.map(({ n, k }) => ({ n, k, scheme }));
+const measure = (scheme: string, tokens?: readonly number[]) =>
+  tune(shapesOf(scheme), open, { activationBits: [8], tokens, everyLayout: tokens !== undefined });
+
+type Choose = (shape: PolicyShape, m: number) => StrategyName | undefined;
+
+/** Seconds of all layers under a policy; undefined where it names a strategy that some shape has not. */
+function total(measured: readonly PolicyShape[], choose: Choose): number | undefined {
+  let sum = 0;
+  for (const [i, shape] of measured.entries()) {
+    for (const point of shape.points.filter(({ m }) => tokenCounts.includes(m))) {
+      const name = choose(shape, point.m);
+      const time = name && point.seconds[name];
+      if (time === undefined) return undefined;
+      sum += layers[i].count * time;
+    }
+  }
+  return sum;
+}
+
+function fastest({ seconds: times }: PolicyShape["points"][number], without?: StrategyName) {
+  const names = (Object.keys(times) as StrategyName[]).filter((name) => name !== without);
+  return names.reduce<StrategyName | undefined>(
+    (best, name) => (best && times[best]! <= times[name]! ? best : name),
+    undefined,
+  );
+}
+
+async function compare(scheme: string): Promise<{ outcomes: Outcome[]; measured: PolicyShape[] }> {
+  const map = await measure(scheme);
+  const policy = policyOf({ shapes: map });
+  const measured = await measure(scheme, tokenCounts);
+  const names = [...new Set(measured.flatMap(({ points }) => points.flatMap((p) => Object.keys(p.seconds))))];
+  const strategies = names as StrategyName[];
+  const pointOf = (shape: PolicyShape, m: number) => shape.points.find((point) => point.m === m)!;
+  const named: [string, number | undefined][] = [
+    ["dispatcher", total(measured, ({ n, k }, m) => policy({ n, k, scheme, activations: "int8", m }))],
+    ["oracle", total(measured, (shape, m) => fastest(pointOf(shape, m)))],
+    ...strategies.map((name): [string, number | undefined] => [
+      `always ${name}`,
+      total(measured, () => name),
+    ]),
+    ["by M alone", ruleByTokens(measured, strategies)],
+    ...strategies.map((name): [string, number | undefined] => [
+      `without ${name}`,
+      total(measured, (shape, m) => fastest(pointOf(shape, m), name)),
+    ]),
+  ];
+  const own = named[0][1]!;
+  const outcomes = named.flatMap(([policyName, time]) =>
+    time === undefined ? [] : [{ scheme, policy: policyName, seconds: time, ratio: time / own }],
+  );
+  return { outcomes, measured };
+}
+
+/** The best rule "a below a border, b from there", the same for all shapes. */
+function ruleByTokens(measured: readonly PolicyShape[], strategies: readonly StrategyName[]) {
+  const times = strategies.flatMap((below) =>
+    strategies.flatMap((above) =>
+      RULE_BORDERS.flatMap((border) => total(measured, (_, m) => (m < border ? below : above)) ?? []),
+    ),
+  );
+  return times.length > 0 ? Math.min(...times) : undefined;
+}
+
+/** Microseconds of one look-up in a tuned table. */
+function lookUpTime(shapes: PolicyShape[]): number {
+  const policy = policyOf({ shapes });
+  const { n, k, scheme } = shapes[0];
+  const runs = Array.from({ length: 9 }, () =>
+    seconds(() => {
+      for (let m = 1; m <= 20_000; m++) policy({ n, k, scheme, activations: "int8", m });
+    }),
+  );
+  return (1e6 * median(runs)) / 20_000;
+}
+
+function plot(measured: readonly PolicyShape[]): string {
+  return drawCharts(
+    measured.map(({ n, k, scheme, points }) => ({
+      title: `${scheme}, ${n} x ${k}, ${threads} thread${threads > 1 ? "s" : ""}`,
+      x: { title: "tokens (M)", log: true },
+      y: { title: "microseconds per token", log: true },
+      series: (Object.keys(points[0].seconds) as StrategyName[]).map((name) => ({
+        name,
+        points: points.flatMap(({ m, seconds: times }) =>
+          times[name] === undefined ? [] : [{ x: m, y: (1e6 * times[name]) / m }],
+        ),
+      })),
+    })),
+  );
+}
+
+const results: Outcome[] = [];
+const charts: PolicyShape[] = [];
+for (const scheme of flags.schemes.split(",")) {
+  const { outcomes, measured } = await compare(scheme);
+  results.push(...outcomes);
+  charts.push(measured[2]);
+}
+const lookUp = lookUpTime(charts);
+if (flags.plot) writeFileSync(flags.plot, plot(charts));
+if (flags.json) console.log(JSON.stringify({ threads, simd, results, lookUpMicroseconds: lookUp }, null, 2));
+else {
+  const rows = results.map(({ scheme, policy, seconds: time, ratio }) => [
+    scheme,
+    policy,
+    (1000 * time).toFixed(2),
+    ratio.toFixed(3),
+  ]);
+  console.log(table(["weights", "policy", "ms", "over the dispatcher's"], rows));
+  console.log(`one look-up: ${lookUp.toFixed(3)} us`);
+}
