@@ -131,6 +131,18 @@ function multiplyBase(x: usize, base: usize, order: i32, run: i32, scratch: usiz
       v128.store(to + bytes, g, 32);
       v128.store(to + bytes, h, 48);
     }
+    for (; k + 4 <= run; k += 4) {
+      let from = scratch + (<usize>k << 2);
+      let a = f32x4.splat(0), e = a;
+      for (let j = 0; j < order; j++) {
+        const v = v128.load(from);
+        a = madd(v128.load32_splat(first + (<usize>j << 2)), v, a);
+        e = madd(v128.load32_splat(second + (<usize>j << 2)), v, e);
+        from += bytes;
+      }
+      v128.store(out + (<usize>k << 2), a);
+      v128.store(out + bytes + (<usize>k << 2), e);
+    }
     for (; k < run; k++) {
       let sum: f32 = 0;
       let other: f32 = 0;
