@@ -88,40 +88,38 @@ class Walk {
   }
 
   async forth(part: "embedding" | number): Promise<void> {
-    const { spec, checkpoint, backend } = this.#pass;
-    const loaded = await loadPart(spec, part, checkpoint, backend, { back: false });
-    await this.#eachSequence(async (ids, s) => {
+    const { backend, spec } = this.#pass;
+    await this.#withPart(part, false, async (loaded, ids, s) => {
       const { hidden } = this.#parts.buffers;
-      const before = this.#streams[s].at(-1);
-      if (before) backend.upload(hidden, before);
+      this.#enter(s);
       const program = backend.record(this.#operations(part, loaded, ids.length));
       await backend.run(program);
       program.free();
       this.#streams[s].push(await backend.readFloats(hidden, ids.length * spec.hiddenSize));
     });
-    loaded.free();
   }
 
   async back(part: Part): Promise<void> {
-    const { spec, checkpoint, backend, observer } = this.#pass;
-    const onWeight = observer.weight?.bind(observer);
-    const loaded = await loadPart(spec, part, checkpoint, backend, { back: true, onWeight });
     const { hidden } = this.#parts.buffers;
-    await this.#eachSequence(async (ids, s) => {
+    await this.#withPart(part, true, async (loaded, ids, s) => {
       const found = this.#observer(loaded, s);
       if (part === "head") {
         this.#gradients[s] = await this.#backHead(loaded, ids, s, found);
         return;
       }
-      const tape = new Tape(backend, loaded.transposed);
+      const tape = new Tape(this.#pass.backend, loaded.transposed);
       // The last stream left this part; the one before entered it.
       this.#streams[s].pop();
-      const before = this.#streams[s].at(-1);
-      if (before) backend.upload(hidden, before);
+      this.#enter(s);
       await tape.run(this.#operations(part, loaded, ids.length));
       this.#gradients[s] = await tape.backward(hidden, this.#gradients[s], hidden, found);
     });
-    loaded.free();
+  }
+
+  /** Brings the last stream of a sequence into the buffers; the embedding has none before it. */
+  #enter(s: number): void {
+    const stream = this.#streams[s].at(-1);
+    if (stream) this.#pass.backend.upload(this.#parts.buffers.hidden, stream);
   }
 
   /** A few tokens at a time: logits may be larger than all else. */
@@ -165,15 +163,26 @@ class Walk {
     };
   }
 
-  async #eachSequence(work: (ids: readonly number[], s: number) => Promise<void>): Promise<void> {
-    const { sequences, signal, onProgress, spec } = this.#pass;
+  /** Loads a part, with its transposes for the way back, and does its work for one sequence after another. */
+  async #withPart(
+    part: Part,
+    back: boolean,
+    work: (loaded: LoadedPart, ids: readonly number[], s: number) => Promise<void>,
+  ): Promise<void> {
+    const { spec, checkpoint, backend, observer, sequences, signal, onProgress } = this.#pass;
+    const onWeight = observer.weight?.bind(observer);
+    const loaded = await loadPart(spec, part, checkpoint, backend, { back, onWeight });
     const total = sequences.length * (2 * spec.layers.length + 3);
-    for (const [s, ids] of sequences.entries()) {
-      signal?.throwIfAborted();
-      this.#parts.start(ids);
-      await work(ids, s);
-      onProgress?.(++this.#done, total);
-      await this.#breathe();
+    try {
+      for (const [s, ids] of sequences.entries()) {
+        signal?.throwIfAborted();
+        this.#parts.start(ids);
+        await work(loaded, ids, s);
+        onProgress?.(++this.#done, total);
+        await this.#breathe();
+      }
+    } finally {
+      loaded.free();
     }
   }
 }

@@ -17,7 +17,7 @@ import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import { randomWord } from "../../quantizers/random.ts";
 import { summarizeRow } from "../evaluate/softmax.ts";
 import { decoderGradient } from "../gradient/decoder.ts";
-import { rowGradientNorms } from "../gradient/rowNorms.ts";
+import { RowNorms } from "../gradient/rowNorms.ts";
 import type { SensitivityPart } from "./options.ts";
 import { type WeightTensor, weightTensors } from "./tensors.ts";
 
@@ -47,7 +47,13 @@ export async function* gradientSensitivities(run: GradientRun, from = 0): AsyncG
     const onProgress = (done: number, total: number) =>
       run.onProgress?.((at + (part.length * done) / total) * 1000, sequences.length * 1000);
     const fisher = new Fisher(run, tensors, part, at);
-    await decoderGradient({ ...run, sequences: part, onProgress, loss: fisher.loss, observer: fisher });
+    await decoderGradient({
+      ...run,
+      sequences: part,
+      onProgress,
+      loss: fisher.loss,
+      observer: fisher,
+    }).finally(() => fisher.free());
     yield* part.map(({ length }, s) => ({ tokens: length, values: fisher.values(s) }));
   }
 }
@@ -64,6 +70,7 @@ class Fisher {
   readonly #sums: Map<string, number>[];
   /** By sequence: the gradient of a tied head's rows that the sequence also looks up. */
   readonly #tied: Map<number, Float32Array>[];
+  readonly #norms: RowNorms;
 
   constructor(
     run: GradientRun,
@@ -76,6 +83,7 @@ class Fisher {
     this.#sequences = sequences;
     this.#first = first;
     this.#sums = sequences.map(() => new Map());
+    this.#norms = new RowNorms(run.backend);
     const { spec } = run;
     this.#tied = sequences.map((ids) => {
       const rows = spec.head === spec.embedding ? ids : [];
@@ -87,6 +95,10 @@ class Fisher {
   values(sequence: number): number[] {
     const sums = this.#sums[sequence];
     return this.#tensors.map(({ name }) => sums.get(name)! / (2 * this.#sequences[sequence].length));
+  }
+
+  free(): void {
+    this.#norms.free();
   }
 
   readonly loss = (logits: Float32Array, sequence: number, first: number): Float32Array => {
@@ -110,7 +122,7 @@ class Fisher {
     const squares =
       linear === head
         ? this.#headNorms(sequence, input, dOut)
-        : await rowGradientNorms(this.#run.backend, input, dOut, linear);
+        : await this.#norms.squares(input, dOut, linear.columns);
     const powers = this.#powers.get(linear)!;
     this.#add(
       sequence,

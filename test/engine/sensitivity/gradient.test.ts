@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
-import { rowGradientNorms } from "../../../src/engine/gradient/rowNorms.ts";
+import { RowNorms } from "../../../src/engine/gradient/rowNorms.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { gradientSensitivities } from "../../../src/engine/sensitivity/gradient.ts";
 import { noiseSensitivities } from "../../../src/engine/sensitivity/noise.ts";
@@ -46,7 +46,12 @@ it.each([
   const backend = await openWasm();
   const input = fillGaussian(new Float32Array(tokens * columns), 1);
   const dOut = fillGaussian(new Float32Array(tokens * rows), 2);
-  const found = await rowGradientNorms(backend, input, dOut, { rows, columns });
+  const before = backend.bytesAllocated;
+  const norms = new RowNorms(backend);
+  await norms.squares(input, fillGaussian(new Float32Array(tokens * 3), 3), columns);
+  const found = await norms.squares(input, dOut, columns);
+  norms.free();
+  expect(backend.bytesAllocated).toBe(before);
   for (let row = 0; row < rows; row++) {
     let expected = 0;
     for (let column = 0; column < columns; column++) {
