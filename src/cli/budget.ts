@@ -108,7 +108,7 @@ async function measuredGains(
 /** What products and everything else of a step take on this machine, measured within seconds or before. */
 export async function costsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<Costs> {
   const { batch, threads, remeasure: anew } = flags;
-  const schemes = [...new Set([...defaultPalette(), ...(paletteOf(flags.schemes) ?? [])])];
+  const schemes = paletteOf(flags.schemes) ?? defaultPalette();
   const line = progressLine("measuring times");
   try {
     const onProgress = (done: number, total: number) => line.update(done, total);

@@ -21,7 +21,6 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const folder = required(flags.output, "-o PATH");
   const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
   const checkpoint = await openModel(name);
-  const plan = await planOf(checkpoint, flags);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
   const calibrate =
@@ -30,6 +29,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       : undefined;
   const signal = interruptible();
   try {
+    const plan = await planOf(checkpoint, flags);
     const result = await quantizeCheckpoint(checkpoint, folder, {
       scheme,
       embeddingScheme,

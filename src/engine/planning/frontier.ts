@@ -1,6 +1,5 @@
 import { parseScheme } from "../../quantizers/scheme.ts";
 import type { Planner } from "./planner.ts";
-import { defaultPalette } from "./problem.ts";
 
 /** What one way to quantize a model promises. */
 export interface FrontierPoint {
@@ -52,7 +51,7 @@ export async function frontier(
       onProgress?.(bits.length + speed.length, total);
     }
   }
-  const single = defaultPalette()
+  const single = planner.palette
     .filter((scheme) => parseScheme(scheme).bits <= MOST_BITS + 2)
     .map((scheme) => {
       const choice = planner.singleScheme(scheme);

@@ -42,7 +42,8 @@ export class Planner {
   readonly headIsTied: boolean;
   readonly #checkpoint: Checkpoint;
   readonly #options: PlannerOptions;
-  readonly #palette: readonly string[];
+  /** Schemes to choose from. */
+  readonly palette: readonly string[];
   #digest: Promise<string> | undefined;
 
   /** Throws a UsageError when the checkpoint is quantized already. */
@@ -52,7 +53,7 @@ export class Planner {
     this.headIsTied = decoder.head === decoder.embedding;
     this.#checkpoint = checkpoint;
     this.#options = options;
-    this.#palette = options.palette ?? defaultPalette();
+    this.palette = options.palette ?? defaultPalette();
   }
 
   /** Throws a UsageError for a budget that no plan meets; it says the least that one does. */
@@ -126,7 +127,7 @@ export class Planner {
     const problem = this.#problem("bits" in budget ? { bits: 8 } : budget, planned);
     const least = leastBudget(problem);
     const most = Math.max(
-      ...this.#palette.map((scheme) => total(planned, (layer) => bytesOf(layer, scheme, kind))),
+      ...this.palette.map((scheme) => total(planned, (layer) => bytesOf(layer, scheme, kind))),
     );
     if (kind === "bits") return { least, most: (8 * most) / total(planned, weightsOf) };
     if (kind === "bytes") {
@@ -157,7 +158,7 @@ export class Planner {
     const common = {
       layers: planned,
       facts: this.#options,
-      palette: this.#palette,
+      palette: this.palette,
       headIsTied: this.headIsTied,
     };
     if ("bits" in budget) return problemOf({ ...common, budget, scales: false });
@@ -198,7 +199,7 @@ export class Planner {
 
   /** Bytes of the file that are not codes and scales of planned layers, with the longest header there can be. */
   #fixedBytes(planned: readonly PlannableLayer[]): number {
-    const largest = this.#palette.reduce((a, b) =>
+    const largest = this.palette.reduce((a, b) =>
       total(planned, (layer) => bytesOf(layer, b)) > total(planned, (layer) => bytesOf(layer, a)) ? b : a,
     );
     const choice = this.layers.map((layer) => ({
