@@ -4,7 +4,7 @@ import type { CompensationSettings } from "../compensation/settings.ts";
 
 /** How a step reads a model. Readings share weights and cache; each is recorded as programs of its own. */
 export interface Reading {
-  /** How products with quantized weights read activations. */
+  /** How products with quantized weights read activations; the output head reads no fewer than 8 bits. */
   readonly activations: ActivationPrecision;
   /** What the residual adds to the products of quantized layers; nothing when absent. */
   readonly compensation?: CompensationSettings;
