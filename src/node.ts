@@ -41,7 +41,12 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
   const threads = options.threads ?? availableParallelism();
   const { backend, map } = await openBackend(threads, options);
   try {
-    const loaded = await Model.load(checkpoint, backend, options);
+    const { compensation } = options;
+    const tuned = (layers: string) => map?.compensation?.find((each) => each.layers === layers)?.channels;
+    const loaded = await Model.load(checkpoint, backend, {
+      ...options,
+      compensation: compensation !== false && { tuned, ...compensation },
+    });
     if (options.backend !== "reference") tellCoverage(loaded, map, options);
     return loaded;
   } catch (error) {

@@ -186,5 +186,26 @@ export interface Gram {
   readonly size: number;
 }
 
-export type Operation = Embed | RmsNorm | Linear | RopeStore | Attention | Gate | Add | Softcap | Gram;
+/** out = input, but the elements of largest magnitude in each row zero: what compensation leaves to the weights. */
+export interface Suppress {
+  readonly op: "suppress";
+  readonly input: Slot;
+  readonly out: Slot;
+  readonly rows: number;
+  readonly size: number;
+  /** How many of a row become zero. */
+  readonly channels: number;
+}
+
+export type Operation =
+  | Embed
+  | RmsNorm
+  | Linear
+  | RopeStore
+  | Attention
+  | Gate
+  | Add
+  | Softcap
+  | Gram
+  | Suppress;
 export type OperationName = Operation["op"];

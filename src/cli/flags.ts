@@ -153,6 +153,19 @@ export const quantizeFlags = {
   noSequential: toggle({
     help: "calibrate with the float model's inputs, not those that quantized layers give: a third faster",
   }),
+  forCompensation: text({
+    value: "N|N%[,...]",
+    environment: false,
+    help: "calibrate for a model compensated by so many channels; needs --calibrate and --residual",
+  }),
+  blend: number(
+    { from: 0, to: 1, whole: false, above: true },
+    {
+      environment: false,
+      help: "share of all inputs in that calibration, beside what compensation leaves",
+      standard: "0.2 a bit less 0.3, at least 0.1",
+    },
+  ),
   residual: choice(["none", "2", "4", "8", "16"], "none", {
     help: "also store what rounding takes, in so many bits, for compensation when decoding",
   }),
@@ -293,6 +306,11 @@ export const tuneFlags = {
     standard: "all cores",
   }),
   output: output("write the map here instead of the cache"),
+  slowdown: text({
+    value: "N%",
+    environment: false,
+    help: "also find how many channels a model with a residual may compensate at this cost",
+  }),
   explain: toggle({ environment: false, help: "print the space of bit partitions and why most are pruned" }),
   json,
   ...commonFlags,

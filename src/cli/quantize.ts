@@ -2,12 +2,16 @@ import { existsSync } from "node:fs";
 import { type ModelPlan, parseModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { partialOf } from "../checkpoint/outputFolder.node.ts";
+import { blendOf, parseShares } from "../compensation/settings.ts";
+import type { CalibrateOptions } from "../engine/calibrate/options.ts";
 import { checkFits } from "../engine/planning/fit.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
 import { UsageError } from "../errors.ts";
 import type { ResidualBits } from "../quantizers/residual.ts";
+import { parseScheme } from "../quantizers/scheme.ts";
 import { budgetOf } from "./budget.ts";
 import { readJsonFile, readTextFile, required } from "./files.ts";
+import type { Values } from "./flag.ts";
 import type { quantizeFlags } from "./flags.ts";
 import { formatBytes, formatCount, formatSeconds, significant } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -23,10 +27,10 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const checkpoint = await openModel(name);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
-  const calibrate =
-    texts.length > 0
-      ? { texts, tokens: flags.calibrationTokens, bos: flags.bos, sequential: !flags.noSequential }
-      : undefined;
+  const calibrate = texts.length > 0 ? calibration(texts, flags) : undefined;
+  if (flags.forCompensation !== undefined && (!calibrate || flags.residual === "none")) {
+    throw new UsageError("--for-compensation needs --calibrate FILE and --residual BITS");
+  }
   const signal = interruptible();
   try {
     const plan = await planOf(checkpoint, flags);
@@ -98,6 +102,24 @@ async function planOf(
       throw new UsageError(`--plan ${flags.plan}: ${cause.message}`, { cause });
     throw cause;
   }
+}
+
+function calibration(
+  texts: readonly string[],
+  {
+    forCompensation,
+    blend,
+    scheme,
+    calibrationTokens: tokens,
+    bos,
+    noSequential,
+  }: Values<typeof quantizeFlags>,
+): CalibrateOptions {
+  if (forCompensation === undefined) return { texts, tokens, bos, sequential: !noSequential };
+  const channels = parseShares(forCompensation, "--for-compensation");
+  const compensation = { channels, blend: blend ?? blendOf(parseScheme(scheme).bits) };
+  // What the quantized layers give without their residual is not what the next ones will see.
+  return { texts, tokens, bos, sequential: false, compensation };
 }
 
 function planned({ choice, predicted }: ModelPlan): string {

@@ -1,10 +1,14 @@
 import { availableParallelism } from "node:os";
 import { availableSimd } from "../backends/wasm/module.ts";
 import { spawnNodeWorker } from "../backends/wasm/workers.node.ts";
+import { LAYER_KINDS } from "../compensation/groups.ts";
+import { parseShare } from "../compensation/settings.ts";
 import { breather } from "../engine/breathe.ts";
+import { Model } from "../engine/model.ts";
 import { productShapes } from "../engine/productShapes.ts";
+import { tuneCompensation } from "../engine/tuneCompensation.ts";
 import { UsageError } from "../errors.ts";
-import type { PolicyMap, PolicyShape } from "../mapping/policyMap.ts";
+import { type PolicyMap, type PolicyShape, policyOf } from "../mapping/policyMap.ts";
 import { enumerate, show, wasmUnits } from "../mapping/space.ts";
 import { keepPolicy, originHere } from "../mapping/store.node.ts";
 import { type TunedShape, tune } from "../mapping/tune.ts";
@@ -15,10 +19,13 @@ import { writeTextFile } from "./files.ts";
 import type { tuneFlags } from "./flags.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
-import { withHubProgress } from "./model.ts";
+import { openModel, withHubProgress } from "./model.ts";
 import { print, printJson, table } from "./output.ts";
 import { during, progressLine } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
+
+/** Positions that steps are timed at. */
+const TUNING_CONTEXT = 64;
 
 /** Precisions of activations that steps may ask for. */
 const ACTIVATION_BITS = [8, 4] as const;
@@ -26,6 +33,7 @@ const ACTIVATION_BITS = [8, 4] as const;
 /** `halftone tune`: times every strategy for every shape of a model and keeps which is fastest. */
 export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tuneFlags>): Promise<void> {
   const threads = flags.threads ?? availableParallelism();
+  const slowdown = flags.slowdown === undefined ? undefined : parseShare(flags.slowdown, "--slowdown");
   const shapes = await shapesOf(name);
   if (flags.explain) await explain(shapes, flags.json ? printAside : print);
   const line = progressLine("tuning");
@@ -35,14 +43,45 @@ export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tu
     signal: interruptible(),
     breathe: breather(),
   }).finally(() => line.clear());
-  const map: PolicyMap = { version: 1, ...originHere(threads), shapes: measured };
+  const origin = { version: 1, ...originHere(threads), shapes: measured } as const;
+  const compensated =
+    slowdown === undefined ? undefined : await tuneChannels(name, threads, slowdown, origin);
+  const map: PolicyMap = { ...origin, ...(compensated && { compensation: [compensated.entry] }) };
   const text = `${JSON.stringify(map, null, 2)}\n`;
   if (flags.output !== undefined) await writeTextFile(flags.output, text, "-o");
   const kept = flags.output ?? (await keepPolicy(map));
   if (flags.json) return printJson(map);
   await print(
-    `${table(["shape", "weights", "activations", "strategy by tokens"], measured.map(rowOf))}${kept}\n`,
+    `${table(["shape", "weights", "activations", "strategy by tokens"], measured.map(rowOf))}${compensated?.text ?? ""}${kept}\n`,
   );
+}
+
+/** Times compensation with the strategies just found; the entry of the map, and how to tell it. */
+async function tuneChannels(name: string, threads: number, slowdown: number, map: PolicyMap) {
+  const policy = policyOf(map);
+  const checkpoint = await openModel(name);
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker, policy });
+  const line = progressLine("tuning compensation");
+  try {
+    const model = await Model.load(checkpoint, backend, { context: TUNING_CONTEXT });
+    const { channels, seconds, secondsWithout } = await tuneCompensation(model, {
+      slowdown,
+      onProgress: (done, total) => line.update(done, total, "compensation"),
+      signal: interruptible(),
+    });
+    await model.weights.residuals?.close();
+    line.clear();
+    const shares = LAYER_KINDS.map((kind) => `${kind} ${channels[kind]}`).join(", ");
+    const cost = `${(100 * (seconds / secondsWithout - 1)).toFixed(1)}% slower`;
+    return {
+      entry: { layers: model.weights.residuals!.key, slowdown, channels: { ...channels } },
+      text: `compensated channels of 1024: ${shares}; ${cost}\n`,
+    };
+  } finally {
+    line.clear();
+    backend.dispose();
+    await checkpoint.close();
+  }
 }
 
 async function shapesOf(name: string): Promise<TunedShape[]> {

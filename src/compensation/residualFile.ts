@@ -23,6 +23,15 @@ export interface ResidualFile {
 
 const WITHOUT = "or run without compensation (--no-compensation)";
 
+/** What layers and residual are like, as far as times depend on it: the same text for models that are alike. */
+export function layersKey({ bits, groups }: Pick<ResidualFile, "bits" | "groups">): string {
+  const kinds = groups.map(
+    ({ group: { kind, columns, members } }) =>
+      `${kind} ${members.map(({ rows }) => rows).join("+")}x${columns}`,
+  );
+  return `${bits} bits, ${groups.length} inputs: ${[...new Set(kinds)].join(", ")}`;
+}
+
 /** Opens the residual of a quantized checkpoint; undefined when it names none. Headers and scales are read, no rows. */
 export async function openResidual(
   checkpoint: Checkpoint,

@@ -7,7 +7,12 @@ import type { Backend } from "../backends/backend.ts";
 import type { ActivationPrecision } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { openResidual, type ResidualStore } from "../compensation/residualFile.ts";
-import { type CompensationSettings, DEFAULT_CHANNELS, uniformShares } from "../compensation/settings.ts";
+import {
+  type ChannelShares,
+  type CompensationSettings,
+  DEFAULT_CHANNELS,
+  uniformShares,
+} from "../compensation/settings.ts";
 import { UsageError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { decoderFor } from "../models/registry.ts";
@@ -44,6 +49,8 @@ export interface ModelOptions {
 export interface CompensationOptions extends Partial<CompensationSettings> {
   /** Where residual rows stay. Default `memory`. */
   readonly store?: ResidualStore;
+  /** Channels that were tuned for layers of this kind, see {@link layersKey}: taken when none are given. */
+  readonly tuned?: (layers: string) => ChannelShares | undefined;
 }
 
 export class Model {
@@ -76,7 +83,7 @@ export class Model {
       chunk: options.chunk ?? DEFAULT_CHUNK,
       reading: {
         activations: options.activations ?? "int8",
-        ...(weights.residuals && { compensation: settingsOf(options.compensation) }),
+        ...(weights.residuals && { compensation: settingsOf(options.compensation, weights.residuals.key) }),
       },
     });
     this.speculation = new Speculation(this.runner);
@@ -192,9 +199,9 @@ export function parametersOf(spec: DecoderSpec): number {
   return [...linears, ...ends].reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 }
 
-function settingsOf(options: ModelOptions["compensation"]): CompensationSettings {
-  const { channels = uniformShares(DEFAULT_CHANNELS), select = "exact" } = options || {};
-  return { channels, select };
+function settingsOf(options: ModelOptions["compensation"], layers: string): CompensationSettings {
+  const { channels, select = "exact", tuned } = options || {};
+  return { channels: channels ?? tuned?.(layers) ?? uniformShares(DEFAULT_CHANNELS), select };
 }
 
 function contextOf(spec: DecoderSpec, asked: number | undefined): number {

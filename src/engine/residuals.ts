@@ -3,7 +3,7 @@ import type { ChannelSelection, Compensation, ResidualHandle } from "../backends
 import type { Slot } from "../backends/slot.ts";
 import type { ResidualGroup } from "../compensation/groups.ts";
 import { type InputProfile, magnitudeOfRank } from "../compensation/profile.ts";
-import type { ResidualFile } from "../compensation/residualFile.ts";
+import { layersKey, type ResidualFile } from "../compensation/residualFile.ts";
 import { type CompensationSettings, channelsOf } from "../compensation/settings.ts";
 import { UsageError } from "../errors.ts";
 import type { LinearSpec } from "../models/decoder.ts";
@@ -19,6 +19,8 @@ export class Residuals {
   /** Bytes held in the backend's memory. */
   readonly byteLength: number;
   readonly groups: readonly LoadedResidual[];
+  /** See {@link layersKey}. */
+  readonly key: string;
   readonly #byMember = new Map<LinearSpec, LoadedResidual>();
   readonly #profiles = new Map<ResidualGroup, { profile: InputProfile; energies: Slot }>();
   readonly #backend: Backend;
@@ -26,6 +28,7 @@ export class Residuals {
 
   private constructor(groups: readonly LoadedResidual[], backend: Backend, file: ResidualFile) {
     this.groups = groups;
+    this.key = layersKey(file);
     this.#backend = backend;
     this.#file = file;
     this.byteLength = groups.reduce((sum, { handle }) => sum + handle.byteLength, 0);

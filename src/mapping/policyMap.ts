@@ -39,12 +39,23 @@ const shapeSchema = z.object({
   points: z.array(pointSchema).min(1).max(LARGEST_M),
 });
 
+const channels = z.number().min(0).max(1024);
+
+const compensationSchema = z.object({
+  /** What the layers are like, see compensation/residualFile.ts. */
+  layers: z.string().max(10_000),
+  slowdown: z.number().positive(),
+  channels: z.object({ qkv: channels, o: channels, gateUp: channels, down: channels }),
+});
+
 const mapSchema = z.object({
   version: z.literal(1),
   machine: z.string().max(1000),
   engine: z.string().max(1000),
   threads: z.int().positive(),
   shapes: z.array(shapeSchema).max(10_000),
+  /** Channels that compensated models take within a slowdown. */
+  compensation: z.array(compensationSchema).max(10_000).optional(),
 });
 
 export type PolicyPoint = z.infer<typeof pointSchema>;
@@ -87,7 +98,13 @@ export function foreignness(map: PolicyMap, here: PolicyOrigin): string | undefi
 export function mergeMaps(older: PolicyMap | undefined, newer: PolicyMap): PolicyMap {
   const keys = new Set(newer.shapes.map(keyOfShape));
   const kept = older?.shapes.filter((shape) => !keys.has(keyOfShape(shape))) ?? [];
-  return { ...newer, shapes: [...kept, ...newer.shapes] };
+  const tuned = new Set(newer.compensation?.map(({ layers }) => layers));
+  const others = older?.compensation?.filter(({ layers }) => !tuned.has(layers)) ?? [];
+  return {
+    ...newer,
+    shapes: [...kept, ...newer.shapes],
+    compensation: [...others, ...(newer.compensation ?? [])],
+  };
 }
 
 /** The map as a table: for every shape the choice at each M up to {@link LARGEST_M}. */

@@ -30,6 +30,7 @@ import { linear } from "./linear/reference.ts";
 import { rmsNorm } from "./rmsNorm/reference.ts";
 import { ropeStore } from "./ropeStore/reference.ts";
 import { softcap } from "./softcap/reference.ts";
+import { suppress } from "./suppress/reference.ts";
 
 const LIMIT = 2 ** 32;
 
@@ -194,6 +195,9 @@ export class ReferenceBackend implements Backend {
         break;
       case "gram":
         gram(floats(op.input), floats(op.sums), op.rows, op.size);
+        break;
+      case "suppress":
+        suppress(floats(op.input), floats(op.out), op.rows, op.size, op.channels);
     }
   }
 

@@ -10,6 +10,7 @@ import { linearLowering } from "./linear/wasm.ts";
 import { lowerRmsNorm } from "./rmsNorm/wasm.ts";
 import { lowerRopeStore } from "./ropeStore/wasm.ts";
 import { lowerSoftcap } from "./softcap/wasm.ts";
+import { lowerSuppress } from "./suppress/wasm.ts";
 
 /** Every operation on the CPU but the one that a policy decides. */
 const lowerings: Omit<Lowerings, "linear"> = {
@@ -21,6 +22,7 @@ const lowerings: Omit<Lowerings, "linear"> = {
   add: lowerAdd,
   softcap: lowerSoftcap,
   gram: lowerGram,
+  suppress: lowerSuppress,
 };
 
 export interface CpuOptions extends WasmOptions {

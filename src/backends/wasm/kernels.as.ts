@@ -21,6 +21,7 @@ import { rotate } from "../../ops/linear/rotate.as";
 import { rmsNorm } from "../../ops/rmsNorm/wasm.as";
 import { ropeStore } from "../../ops/ropeStore/wasm.as";
 import { softcap } from "../../ops/softcap/wasm.as";
+import { suppress } from "../../ops/suppress/wasm.as";
 import * as op from "./opcodes";
 import { barrier, waitWhile } from "./parallel.as";
 
@@ -63,6 +64,7 @@ function execute(program: usize, t: i32, n: i32): void {
     else if (code == op.FETCH_RESIDUAL) fetchResidual(args, t, n);
     else if (code == op.EMBED) embed(args, t, n);
     else if (code == op.SOFTCAP) softcap(args, t, n);
+    else if (code == op.SUPPRESS) suppress(args, t, n);
     else if (code == op.GRAM_PACK) gramPack(args, t, n);
     else if (code == op.GRAM) gram(args, t, n);
     else if (code == op.READ_STREAM) readStream(args, t, n);

@@ -25,6 +25,7 @@ export const LINEAR_FIELDS_DIRECT = 20;
 export const LINEAR_PLANES = 21;
 export const GRAM_PACK = 40;
 export const GRAM = 41;
+export const SUPPRESS = 42;
 export const SELECT_CHANNELS = 50;
 export const FETCH_RESIDUAL = 51;
 export const ADD_RESIDUAL = 52;

@@ -8,11 +8,14 @@ import type { Backend, Program } from "../../backends/backend.ts";
 import type { LinearHandle, Operation } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import { LAYER_KINDS } from "../../compensation/groups.ts";
+import { channelsOf } from "../../compensation/settings.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import { freeBuffers, reserveBuffers, type StepBuffers, uploadStep } from "../buffers.ts";
 import { forward } from "../forward.ts";
 import { KeyValueCache } from "../kvCache.ts";
 import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
+import type { CompensatedCalibration } from "./options.ts";
 
 /** Tokens of one step: activations of a few megabytes, weights read seldom. */
 const STEP_ROWS = 256;
@@ -24,6 +27,14 @@ export interface InputGram {
   readonly columns: number;
   /** float32 [columns, columns], upper triangle. */
   readonly sums: Float32Array;
+}
+
+/** Sums over inputs whose compensated channels are zero. */
+interface LeftSums {
+  readonly sums: Slot;
+  /** Such an input. */
+  readonly out: Slot;
+  readonly channels: number;
 }
 
 /** One layer in the backend. */
@@ -120,14 +131,18 @@ export class LayerPass {
     for (const norm of weights.norms.values()) this.#backend.free(norm);
   }
 
-  /** Sums x^T x of every distinct input of the layer's linear weights; `advance` also replaces the hidden states. */
+  /**
+   * Sums x^T x of every distinct input of the layer's linear weights, blended for compensation where it is given;
+   * `advance` also replaces the hidden states.
+   */
   async observe(
     layer: LoadedLayer,
     hidden: Float32Array,
     advance: boolean,
     signal?: AbortSignal,
+    compensation?: CompensatedCalibration,
   ): Promise<InputGram[]> {
-    const found: { weights: string[]; columns: number; sums: Slot }[] = [];
+    const found: { weights: string[]; columns: number; sums: Slot; left?: LeftSums }[] = [];
     await this.#run(
       layer,
       hidden,
@@ -142,8 +157,16 @@ export class LayerPass {
             weights: [...new Set(weights.map((handle) => layer.names.get(handle)!))],
             columns: size,
             sums: this.#backend.allocate(size * size * 4),
+            left: compensation && this.#leftSums(size, compensation.channels[LAYER_KINDS[index]]),
           };
-          return [{ op: "gram", input, sums: found[index].sums, rows, size }, operation];
+          const { sums, left } = found[index];
+          const all: Operation = { op: "gram", input, sums, rows, size };
+          if (!left) return [all, operation];
+          const { out, channels } = left;
+          return [
+            ...[all, { op: "suppress", input, out, rows, size, channels } as const],
+            ...[{ op: "gram", input: out, sums: left.sums, rows, size } as const, operation],
+          ];
         });
         // Nobody reads what comes after the last input.
         return advance ? spliced : spliced.slice(0, spliced.findLastIndex(({ op }) => op === "gram") + 1);
@@ -152,11 +175,26 @@ export class LayerPass {
       signal,
     );
     const results: InputGram[] = [];
-    for (const { weights, columns, sums } of found) {
-      results.push({ weights, columns, sums: await this.#backend.readFloats(sums, columns * columns) });
-      this.#backend.free(sums);
+    for (const { weights, columns, sums: slot, left } of found) {
+      const sums = await this.#backend.readFloats(slot, columns * columns);
+      this.#backend.free(slot);
+      if (left) {
+        const { blend } = compensation!;
+        const rest = await this.#backend.readFloats(left.sums, columns * columns);
+        for (let i = 0; i < sums.length; i++) sums[i] = blend * sums[i] + (1 - blend) * rest[i];
+        for (const each of [left.sums, left.out]) this.#backend.free(each);
+      }
+      results.push({ weights, columns, sums });
     }
     return results;
+  }
+
+  #leftSums(columns: number, share: number): LeftSums {
+    return {
+      sums: this.#backend.allocate(columns * columns * 4),
+      out: this.#backend.reserve(this.#buffers.rows * columns * 4),
+      channels: channelsOf(columns, share),
+    };
   }
 
   /** Replaces the hidden states that enter a layer by those that leave it. */

@@ -1,3 +1,5 @@
+import type { ChannelShares } from "../../compensation/settings.ts";
+
 /** How a quantization is calibrated: the paper's data-aware mode. */
 export interface CalibrateOptions {
   /** Texts like those the model will see, or token sequences as they are. */
@@ -17,6 +19,16 @@ export interface CalibrateOptions {
   readonly activationOrder?: boolean;
   /** Fit row scales to the codes by least squares in the Hessian's metric. Default true. */
   readonly refit?: boolean;
+  /** Rounds for a model that will be compensated. */
+  readonly compensation?: CompensatedCalibration;
+}
+
+/** Hessians of what compensation leaves to the weights: (1 - blend) H of inputs without their largest channels + blend H. */
+export interface CompensatedCalibration {
+  /** Input channels that will be compensated. */
+  readonly channels: ChannelShares;
+  /** At 0 the channels always compensated would be rounded anyhow. */
+  readonly blend: number;
 }
 
 export const DEFAULT_CALIBRATION_TOKENS = 131_072;

@@ -52,7 +52,7 @@ export async function quantizeLayers(run: CalibratedRun): Promise<void> {
         const advance = !sequential && !last;
         if (replaced) await pass.advance(layer, hidden, signal);
         else {
-          const grams = await pass.observe(layer, hidden, advance, signal);
+          const grams = await pass.observe(layer, hidden, advance, signal, run.options.compensation);
           replaced = await quantizeLayer(run, grams);
         }
         pass.free(layer);

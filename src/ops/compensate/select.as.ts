@@ -99,7 +99,7 @@ function mix(word: u32): u32 {
 }
 
 /** Writes the places (from `first` on) of the `wanted` largest of `count` keys below 2^(bit + 1), ascending. */
-function top(keys: usize, count: i32, wanted: i32, bit: i32, first: i32, to: usize): void {
+export function top(keys: usize, count: i32, wanted: i32, bit: i32, first: i32, to: usize): void {
   let threshold: i32 = 0;
   let above: i32 = -1;
   for (; bit >= 0; bit--) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
+import { uniformShares } from "../../../src/compensation/settings.ts";
 import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { gram } from "../../../src/ops/gram/reference.ts";
@@ -36,6 +37,39 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
       const found = hidden.subarray(row * hiddenSize, (row + ids.length) * hiddenSize);
       expect(relativeError(found, expected)).toBeLessThan(1e-4);
       row += ids.length;
+    }
+    backend.dispose();
+    await checkpoint.close();
+  });
+
+  it("blends sums over whole inputs with sums over what compensation leaves of them", async () => {
+    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const backend = await openWasm();
+    const { spec } = await Model.load(checkpoint, new ReferenceBackend());
+    const pass = new LayerPass(spec, checkpoint, backend, cut);
+    const hidden = await pass.embed();
+    const layer = await pass.load(0);
+    const before = backend.bytesAllocated;
+    const observe = (channels: number, blend: number) =>
+      pass.observe(layer, hidden, false, undefined, { channels: uniformShares(channels), blend });
+    const plain = await pass.observe(layer, hidden, false);
+    const [none, some, all] = [await observe(0, 0.25), await observe(128, 0.25), await observe(1024, 0.25)];
+    expect(backend.bytesAllocated).toBe(before);
+    for (const [i, { sums, columns }] of plain.entries()) {
+      expect(relativeError(none[i].sums, sums)).toBeLessThan(1e-6);
+      expect(
+        relativeError(
+          all[i].sums,
+          sums.map((each) => each * 0.25),
+        ),
+      ).toBeLessThan(1e-6);
+      let [whole, left] = [0, 0];
+      for (let c = 0; c < columns; c++) {
+        whole += sums[c * columns + c];
+        left += some[i].sums[c * columns + c];
+      }
+      expect(left).toBeLessThan(0.9 * whole);
+      expect(left).toBeGreaterThan(0.25 * whole);
     }
     backend.dispose();
     await checkpoint.close();

@@ -1,0 +1,86 @@
+import { LAYER_KINDS, type LayerKind } from "../compensation/groups.ts";
+import { type ChannelShares, uniformShares } from "../compensation/settings.ts";
+import { type MeasuredCosts, MOST_CHANNELS, tuneChannels } from "../compensation/tuner.ts";
+import { UsageError } from "../errors.ts";
+import type { Model } from "./model.ts";
+import type { Reading } from "./reading.ts";
+
+/** Channels per 1024 that each kind is timed with. */
+const POINTS = [16, 64, 128, MOST_CHANNELS];
+/** Every reading is timed so often, in turn with the others; the fastest counts, for other programs only slow it. */
+const ROUNDS = 24;
+/** How often the result is measured and, while it is too slow, cut down. */
+const TRIES = 4;
+
+export interface TunedCompensation {
+  readonly channels: ChannelShares;
+  /** Seconds of a decoding step without compensation, and with it. */
+  readonly secondsWithout: number;
+  readonly seconds: number;
+  readonly costs: MeasuredCosts;
+}
+
+export interface TuneCompensationOptions {
+  /** Share of a step's time that may be added, e.g. .05. */
+  readonly slowdown: number;
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Finds by measurement how many channels a model may compensate within a slowdown. Overwrites the cache. */
+export async function tuneCompensation(
+  model: Model,
+  { slowdown, onProgress, signal }: TuneCompensationOptions,
+): Promise<TunedCompensation> {
+  const { reading } = model.runner;
+  const { compensation, ...plain } = reading;
+  if (!compensation) {
+    throw new UsageError(`${model.source}: has no residual; quantize it with --residual 4`);
+  }
+  const { select } = compensation;
+  const having = (channels: ChannelShares): Reading => ({ ...plain, compensation: { channels, select } });
+  const only = (kind: LayerKind, channels: number) => having({ ...uniformShares(0), [kind]: channels });
+  const single = LAYER_KINDS.flatMap((kind) => POINTS.map((channels) => ({ kind, channels })));
+  // One reading after the other beside the plain one: a runner keeps few recorded steps.
+  const added: number[] = [];
+  let secondsWithout = Infinity;
+  for (const [i, { kind, channels }] of single.entries()) {
+    const [without, seconds] = await fastest(model, [plain, only(kind, channels)]);
+    secondsWithout = Math.min(secondsWithout, without);
+    added.push(Math.max(0, seconds - without));
+    onProgress?.(i + 1, single.length + 1);
+    signal?.throwIfAborted();
+  }
+  const costs = Object.fromEntries(
+    LAYER_KINDS.map((kind) => [
+      kind,
+      single.flatMap((point, i) => (point.kind === kind ? [{ ...point, seconds: added[i] }] : [])),
+    ]),
+  ) as unknown as MeasuredCosts;
+  let budget = slowdown * secondsWithout;
+  let result: TunedCompensation | undefined;
+  for (let i = 0; i < TRIES; i++) {
+    const channels = tuneChannels(costs, budget);
+    const [without, seconds] = await fastest(model, [plain, having(channels)]);
+    result = { channels, secondsWithout: without, seconds, costs };
+    if (seconds <= without * (1 + slowdown)) break;
+    // Together the kinds cost more than each alone says.
+    budget *= Math.min(0.9, (slowdown * without) / (seconds - without));
+  }
+  onProgress?.(single.length + 1, single.length + 1);
+  return result!;
+}
+
+async function fastest(model: Model, readings: readonly Reading[]): Promise<number[]> {
+  const best = readings.map(() => Infinity);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [i, reading] of readings.entries()) {
+      const ids = [(round * 7919 + 1) % model.spec.vocabularySize];
+      const positions = [round % model.context];
+      const started = performance.now();
+      await model.runner.step({ ids, positions }, "last", reading);
+      best[i] = Math.min(best[i], (performance.now() - started) / 1000);
+    }
+  }
+  return best;
+}
