@@ -100,11 +100,8 @@ export function mergeMaps(older: PolicyMap | undefined, newer: PolicyMap): Polic
   const kept = older?.shapes.filter((shape) => !keys.has(keyOfShape(shape))) ?? [];
   const tuned = new Set(newer.compensation?.map(({ layers }) => layers));
   const others = older?.compensation?.filter(({ layers }) => !tuned.has(layers)) ?? [];
-  return {
-    ...newer,
-    shapes: [...kept, ...newer.shapes],
-    compensation: [...others, ...(newer.compensation ?? [])],
-  };
+  const compensation = [...others, ...(newer.compensation ?? [])];
+  return { ...newer, shapes: [...kept, ...newer.shapes], ...(compensation.length > 0 && { compensation }) };
 }
 
 /** The map as a table: for every shape the choice at each M up to {@link LARGEST_M}. */
