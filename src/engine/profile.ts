@@ -4,8 +4,16 @@ import { uploadStep } from "./buffers.ts";
 import { forward } from "./forward.ts";
 import type { Model } from "./model.ts";
 
-/** Learns what the inputs of the compensated layers are like, from a sequence of tokens. Overwrites the cache. */
-export async function profileInputs(model: Model, ids: readonly number[]): Promise<void> {
+/**
+ * Learns what the inputs of the compensated layers are like, from a sequence of tokens. Overwrites the cache.
+ *
+ * @param observe sees every input too, [tokens, columns]
+ */
+export async function profileInputs(
+  model: Model,
+  ids: readonly number[],
+  observe?: (residual: ResidualHandle, inputs: Float32Array) => void,
+): Promise<void> {
   const { runner, backend } = model;
   const { forwardPlan, reading, chunk } = runner;
   const { residuals } = forwardPlan.weights;
@@ -29,7 +37,9 @@ export async function profileInputs(model: Model, ids: readonly number[]): Promi
       await runTo(i);
       const { residual } = operation.compensation;
       const profiler = profilers.get(residual) ?? new InputProfiler(residual.columns);
-      profiler.add(await backend.readFloats(operation.input, part.length * residual.columns));
+      const inputs = await backend.readFloats(operation.input, part.length * residual.columns);
+      profiler.add(inputs);
+      observe?.(residual, inputs);
       profilers.set(residual, profiler);
     }
     await runTo(operations.length);

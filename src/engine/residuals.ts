@@ -70,6 +70,11 @@ export class Residuals {
     this.#profiles.set(group, { profile, energies });
   }
 
+  /** What was learnt of a group's inputs. */
+  profileOf(group: ResidualGroup): InputProfile | undefined {
+    return this.#profiles.get(group)?.profile;
+  }
+
   /** Closes the file. */
   async close(): Promise<void> {
     await this.#file.close();
