@@ -109,8 +109,10 @@ async function measurePlans(sensitivity: readonly number[]) {
     }),
   );
   const choices = Array.from({ length: Number(flags.plans) }, (_, plan) => {
-    const bounds = [0, 1].map((i) => randomWord(plan, i) % schemes.length).sort((a, b) => a - b);
-    return tensors.map((_, t) => bounds[0] + (randomWord(plan, t + 2) % (bounds[1] - bounds[0] + 1)));
+    const one = randomWord(plan, 0) % schemes.length;
+    const other = (one + 1 + (randomWord(plan, 1) % (schemes.length - 1))) % schemes.length;
+    const [low, high] = [Math.min(one, other), Math.max(one, other)];
+    return tensors.map((_, t) => low + (randomWord(plan, t + 2) % (high - low + 1)));
   });
   const predicted = choices.map((choice) =>
     choice.reduce((sum, option, t) => sum + sensitivity[t] * distortions[option], 0),
@@ -159,7 +161,7 @@ async function decodedBy(pool: Pool, { name, rows, columns }: WeightTensor): Pro
   );
 }
 
-/** Correlation of ranks; equals share none here. */
+/** Correlation of ranks; nothing is equal here. */
 function spearman(a: readonly number[], b: readonly number[]): number {
   const [x, y] = [a, b].map(ranks);
   const middle = (x.length - 1) / 2;

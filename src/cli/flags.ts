@@ -220,7 +220,7 @@ export const planFlags = {
 
 export const sensitivitiesFlags = {
   method: choice(["gradient", "noise"], "gradient", {
-    help: "all tensors from one pass back, or noise on one after another: a hundred times as long",
+    help: "all tensors from one pass back, or noise on one after another: 10 to 100 times as long",
   }),
   sequences: numberOr(16, { from: 1, to: 65_536 }, { help: "sequences to measure on" }),
   sequenceLength: number(

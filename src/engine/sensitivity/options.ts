@@ -2,7 +2,7 @@
 export interface SensitivityOptions {
   /**
    * `gradient` (default) reads all sensitivities off one pass forth and back; `noise` adds Gaussian noise to one weight
-   * tensor at a time (HIGGS, Q-Palette section E.1), which takes a hundred times as long and up.
+   * tensor at a time (HIGGS, Q-Palette section E.1), which takes 10 to 100 times as long.
    */
   readonly method?: SensitivityMethod;
   /** Texts like those the model will read, or token sequences as they are; default samples of the model itself. */
