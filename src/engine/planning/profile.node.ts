@@ -11,6 +11,8 @@ import { z } from "zod";
 import * as kernels from "../../backends/wasm/kernels.generated.ts";
 import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import { policyOf } from "../../mapping/policyMap.ts";
+import { findPolicy, originHere } from "../../mapping/store.node.ts";
 import { openWasm } from "../../ops/wasm.ts";
 import type { CostProfile } from "./costs.ts";
 import { plannableModel } from "./layers.ts";
@@ -45,12 +47,15 @@ const profileSchema = z.object({
 export async function costProfile(checkpoint: Checkpoint, run: ProfileRun): Promise<CostProfile> {
   const { schemes, batch, threads = availableParallelism(), anew = false } = run;
   const model = plannableModel(checkpoint);
+  // Products are timed with the kernels that the model will be run with.
+  const { map } = await findPolicy(originHere(threads), undefined);
   const key = createHash("sha256")
     .update(
       JSON.stringify({
         version: VERSION,
         machine: [process.arch, cpus()[0]?.model, process.versions.v8, threads, batch],
         kernels: Object.values(kernels),
+        policy: map?.shapes,
         schemes,
         config: checkpoint.config,
         layers: model.layers.map(({ rows, columns }) => [rows, columns]),
@@ -62,7 +67,7 @@ export async function costProfile(checkpoint: Checkpoint, run: ProfileRun): Prom
   const path = join(folder, `${key.slice(0, 24)}.json`);
   const known = anew ? undefined : await readProfile(path);
   if (known) return known;
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker });
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker, policy: map && policyOf(map) });
   try {
     const { onProgress, signal } = run;
     const profile = await measureProfile(backend, checkpoint, { model, schemes, batch, onProgress, signal });
