@@ -2,17 +2,19 @@
  * What a model loses by each scheme: perplexity, and divergence from the float model, data-free and calibrated.
  *
  * Linear layers are quantized, embedding and head stay float. Every result is a line of --results, whose schemes are
- * not measured again: a run that was ended goes on where it stopped.
+ * not measured again: a run that was ended goes on where it stopped. --ids also writes the token ids that the run reads,
+ * PREFIX.windows.json and PREFIX.calibration.json, for bench/oracle/llamacpp.py.
  *
  * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate FILE --calibration-tokens 81920] [--json]
- *   [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
+ *   [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
  */
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { openCheckpoint } from "../src/checkpoint/open.node.ts";
-import { type PerplexityResult, perplexity } from "../src/engine/perplexity.ts";
+import { calibrationSequences } from "../src/engine/calibrate/sequences.ts";
+import { type PerplexityResult, perplexity, windowsOf } from "../src/engine/perplexity.ts";
 import { quantizeCheckpoint } from "../src/engine/quantize/quantize.node.ts";
 import { load } from "../src/node.ts";
 import { parseScheme } from "../src/quantizers/scheme.ts";
@@ -25,6 +27,7 @@ const { values: flags } = parseArgs({
     results: { type: "string" },
     calibrate: { type: "string", multiple: true, default: [] },
     "calibration-tokens": { type: "string", default: "81920" },
+    ids: { type: "string" },
     schemes: { type: "string" },
     context: { type: "string", default: "512" },
     windows: { type: "string", default: "40" },
@@ -85,6 +88,7 @@ const evaluation = { context, windows, bos };
 const textRead = readFileSync(text, "utf8");
 const calibrationTexts = flags.calibrate.map((file) => readFileSync(file, "utf8"));
 const float = await load(model, { threads, context });
+if (flags.ids !== undefined) writeIds(flags.ids);
 if (!find("float", 0)) {
   const { perplexity: value, tokens } = await perplexity(float, textRead, evaluation);
   keep({
@@ -99,6 +103,20 @@ for (const calibrationTokens of modes) {
   }
 }
 float.dispose();
+
+function writeIds(prefix: string): void {
+  const { tokenizer } = float;
+  const first = bos === "always" || (bos === "auto" && tokenizer.addBos) ? tokenizer.bosId : undefined;
+  const read = windowsOf(tokenizer.encode(textRead), context, first).slice(0, windows);
+  const tokens = Number(flags["calibration-tokens"]);
+  const calibration = calibrationSequences(calibrationTexts, tokenizer, {
+    tokens,
+    sequenceLength: context,
+    bos,
+  });
+  writeFileSync(`${prefix}.windows.json`, JSON.stringify(read));
+  writeFileSync(`${prefix}.calibration.json`, JSON.stringify(calibration));
+}
 
 async function measure(scheme: string, calibrationTokens: number): Promise<SchemeResult> {
   const parent = mkdtempSync(join(tmpdir(), "halftone-schemes-"));
