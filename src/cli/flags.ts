@@ -163,7 +163,7 @@ export const quantizeFlags = {
     {
       environment: false,
       help: "share of all inputs in that calibration, beside what compensation leaves",
-      standard: "0.2 a bit less 0.3, at least 0.1",
+      standard: "0.1 at 2 bits, 0.3 at 3, 0.5 at 4",
     },
   ),
   residual: choice(["none", "2", "4", "8", "16"], "none", {
