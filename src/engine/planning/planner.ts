@@ -134,12 +134,14 @@ export class Planner {
       const fixed = this.#fixedBytes(planned);
       return { least: Math.ceil((least * total(planned, weightsOf)) / 8) + fixed, most: most + fixed };
     }
-    const slowest = (problem.costs ?? []).filter(({ layers }) => layers.length === 1);
-    const slow = total(planned, ({ name }) =>
-      Math.max(...slowest.filter(({ layers }) => layers[0] === name).map(({ seconds }) => seconds)),
+    const alone = (problem.costs ?? []).filter(({ layers }) => layers.length === 1);
+    const slowest = total(planned, ({ name }) =>
+      Math.max(...alone.filter(({ layers }) => layers[0] === name).map(({ seconds }) => seconds)),
     );
-    const most_ = this.#batch / (least / (1 - SPEED_MARGIN));
-    return { least: this.#batch / (slow + (problem.overheadSeconds ?? 0)), most: most_ };
+    return {
+      least: this.#batch / (slowest + (problem.overheadSeconds ?? 0)),
+      most: (this.#batch / least) * (1 - SPEED_MARGIN),
+    };
   }
 
   get #batch(): number {
