@@ -140,5 +140,5 @@ function share(name: string, hits: number, total: number) {
   const [p, z] = [hits / total, 1.96];
   const middle = (p + z ** 2 / (2 * total)) / (1 + z ** 2 / total);
   const reach = (z / (1 + z ** 2 / total)) * Math.sqrt((p * (1 - p)) / total + z ** 2 / (4 * total ** 2));
-  return { [name]: p, from: middle - reach, to: middle + reach, items: total };
+  return { [name]: p, from: Math.max(0, middle - reach), to: middle + reach, items: total };
 }
