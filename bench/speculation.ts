@@ -70,6 +70,7 @@ interface Result {
   verifySeconds: number;
   /** Tokens that differ from the verifier's own. */
   wrong: number;
+  /** Held by the backend, steps of all ways measured so far included. */
   bytes: number;
 }
 
