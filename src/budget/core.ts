@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { type Configuration, configuration, undominated } from "./frontier.ts";
+import { type Configuration, configuration } from "./frontier.ts";
+import { undominated } from "./point.ts";
 import type { Item, Program } from "./program.ts";
 
 /** Configurations listed of one block, and of all. */

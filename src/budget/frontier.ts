@@ -4,13 +4,8 @@
  *
  * @module
  */
+import { type Point, undominated } from "./point.ts";
 import type { Block, Item, Program } from "./program.ts";
-
-/** Less of both is better. */
-interface Point {
-  readonly cost: number;
-  readonly loss: number;
-}
 
 /** A choice for one block: the items that cover its layers, and their sums. */
 export interface Configuration extends Point {
@@ -35,15 +30,6 @@ export function configuration(items: readonly Item[]): Configuration {
     loss += each.loss;
   }
   return { items, cost, loss };
-}
-
-/** The points that no other one beats or equals in cost and loss, by ascending cost. */
-export function undominated<T extends Point>(points: readonly T[]): T[] {
-  const kept: T[] = [];
-  for (const point of [...points].sort((a, b) => a.cost - b.cost || a.loss - b.loss)) {
-    if (kept.length === 0 || point.loss < kept[kept.length - 1].loss) kept.push(point);
-  }
-  return kept;
 }
 
 function lowerHull<T extends Point>(points: readonly T[]): T[] {

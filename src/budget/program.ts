@@ -7,8 +7,8 @@
  * @module
  */
 import { UsageError } from "../errors.ts";
-import { undominated } from "./frontier.ts";
 import { fusibles, setKey } from "./partitions.ts";
+import { undominated } from "./point.ts";
 import type { Problem } from "./problem.ts";
 
 /** Sums of rounded numbers may exceed a budget by this factor and still meet it. */

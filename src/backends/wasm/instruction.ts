@@ -5,6 +5,9 @@ export interface Deferred {
   readonly resolve: () => number;
 }
 
+/** A place in the backend's memory. */
+export type Address = number | Deferred;
+
 export interface FloatArgument {
   readonly float: number;
 }
@@ -17,7 +20,7 @@ export function float(value: number): FloatArgument {
 /** One call of a kernel. */
 export interface Instruction {
   readonly code: number;
-  readonly args: readonly (number | FloatArgument | Deferred)[];
+  readonly args: readonly (Address | FloatArgument)[];
   /**
    * Set when token t's row is computed by one thread from that token's row alone. Between two such
    * instructions over the same number of rows nobody has to wait.

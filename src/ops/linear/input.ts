@@ -1,11 +1,9 @@
 import type { LoweringContext } from "../../backends/wasm/backend.ts";
-import type { Deferred, Instruction } from "../../backends/wasm/instruction.ts";
+import type { Address, Instruction } from "../../backends/wasm/instruction.ts";
 import { QUANTIZE } from "../../backends/wasm/opcodes.ts";
 import type { Rotation } from "../../quantizers/hadamard/rotation.ts";
 import { GROUP } from "./activations.ts";
 import { rotate } from "./rotate.ts";
-
-export type Address = number | Deferred;
 
 /** Integer activations: int8 [rows, padded], and per group a scale and the sum. */
 export interface QuantizedInput {

@@ -1,8 +1,7 @@
 import type { LoweringContext, WasmDevice } from "../../backends/wasm/backend.ts";
-import type { Instruction } from "../../backends/wasm/instruction.ts";
+import type { Address, Instruction } from "../../backends/wasm/instruction.ts";
 import { ROTATE } from "../../backends/wasm/opcodes.ts";
 import type { Rotation } from "../../quantizers/hadamard/rotation.ts";
-import type { Address } from "./input.ts";
 
 /** Rotations of one size and seed are the same. */
 export function rotationKey(rotation: Rotation | undefined): string {
