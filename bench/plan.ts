@@ -131,7 +131,7 @@ original?.dispose();
 
 const speeds = [];
 if (costs) {
-  const { most } = planner.range("tokensPerSecond");
+  const { most } = await planner.range("tokensPerSecond");
   const targets = list(flags.speed).map((share) => Number(share) * most);
   const plans = [];
   for (const tokensPerSecond of targets) plans.push(await planner.plan({ tokensPerSecond, batch: 1 }));

@@ -13,7 +13,8 @@ import { nodeRowFetcher, spawnNodeWorker } from "./backends/wasm/workers.node.ts
 import { type OpenOptions, openCheckpoint } from "./checkpoint/open.node.ts";
 import { Model, type ModelOptions } from "./engine/model.ts";
 import { productShapes } from "./engine/productShapes.ts";
-import { covers, type PolicyMap, policyOf } from "./mapping/policyMap.ts";
+import type { PolicyMap } from "./mapping/policyFile.ts";
+import { covers, policyOf } from "./mapping/policyMap.ts";
 import { findPolicy, originHere } from "./mapping/store.node.ts";
 import { ReferenceBackend } from "./ops/reference.ts";
 import { openWasm } from "./ops/wasm.ts";

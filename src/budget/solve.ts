@@ -13,7 +13,7 @@ import { UsageError } from "../errors.ts";
 import { leastCost, totalOf } from "./lagrangian.ts";
 import { gapOf, minimize } from "./minimize.ts";
 import { assemble, type Plan } from "./plan.ts";
-import { type Problem, parseProblem } from "./problem.ts";
+import type { Problem } from "./problem.ts";
 import { buildProgram, estimate, type Program } from "./program.ts";
 
 export interface SolveOptions {
@@ -33,7 +33,7 @@ export async function solve(input: Problem, options: SolveOptions = {}): Promise
   if (!(gap >= 0 && seconds >= 0)) {
     throw new UsageError(`gap ${gap}, seconds ${seconds}: both must be numbers from 0 up`);
   }
-  const problem = parseProblem(input);
+  const problem = await parse(input);
   const estimates = estimate(problem);
   const program = buildProgram(problem, estimates);
   checkFeasible(problem, program);
@@ -46,9 +46,15 @@ export async function solve(input: Problem, options: SolveOptions = {}): Promise
 }
 
 /** The smallest feasible budget of the problem's kind: bits per weight, or seconds with the overhead. */
-export function leastBudget(input: Problem): number {
-  const problem = parseProblem(input);
+export async function leastBudget(input: Problem): Promise<number> {
+  const problem = await parse(input);
   return budgetOf(problem, leastCost(buildProgram(problem, estimate(problem))));
+}
+
+/** The schemas' library is loaded on the first problem: 19 MB that a running model does not need. */
+async function parse(input: Problem): Promise<Problem> {
+  const { parseProblem } = await import("./problem.ts");
+  return parseProblem(input);
 }
 
 function checkFeasible(problem: Problem, program: Program): void {

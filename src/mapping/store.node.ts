@@ -9,7 +9,8 @@ import { arch, cpus, homedir, platform } from "node:os";
 import { join, resolve } from "node:path";
 import { availableSimd, kernelBinary } from "../backends/wasm/module.ts";
 import { HalftoneError, UsageError } from "../errors.ts";
-import { foreignness, mergeMaps, type PolicyMap, type PolicyOrigin, parsePolicyMap } from "./policyMap.ts";
+import type { PolicyMap, PolicyOrigin } from "./policyFile.ts";
+import { foreignness, mergeMaps } from "./policyMap.ts";
 
 /** This machine, this build, this many threads. */
 export function originHere(threads: number): PolicyOrigin {
@@ -52,6 +53,7 @@ export async function findPolicy(
     });
   }
   try {
+    const { parsePolicyMap } = await import("./policyFile.ts");
     const map = parsePolicyMap(text, path);
     const reason = foreignness(map, origin);
     return reason === undefined ? { map } : { notice: `${path}: ${reason}; set aside` };

@@ -8,12 +8,12 @@ import type { LinearHandle } from "../backends/operation.ts";
 import type { WasmBackend } from "../backends/wasm/backend.ts";
 import type { PackedLinear } from "../ops/linear/packed.ts";
 import { fieldLayouts } from "../ops/linear/plan.ts";
-import type { LinearPolicy, StrategyName } from "../ops/linear/policy.ts";
+import { LARGEST_M, type LinearPolicy, type StrategyName } from "../ops/linear/policy.ts";
 import { strategies } from "../ops/linear/strategies.ts";
 import { fillGaussian } from "../quantizers/random.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
-import { LARGEST_M, type PolicyPoint, type PolicyShape } from "./policyMap.ts";
+import type { PolicyPoint, PolicyShape } from "./policyFile.ts";
 
 /** A weight matrix as the tuner sees it. */
 export interface TunedShape {

@@ -81,7 +81,7 @@ describe.each([
 test("a larger budget never gives a worse plan", async () => {
   await fc.assert(
     fc.asyncProperty(bitsProblem, fc.double({ min: 0, max: 2, noNaN: true }), async (problem, more) => {
-      const least = leastBudget(problem);
+      const least = await leastBudget(problem);
       const small = await solve({ ...problem, budget: { bits: least } }, { gap: 0 });
       const large = await solve({ ...problem, budget: { bits: least + more } }, { gap: 0 });
       expect(large.objective).toBeLessThanOrEqual(small.objective * (1 + 1e-6) + 1e-12);
@@ -189,7 +189,7 @@ describe("degenerate problems", () => {
     };
     await expect(solve(problem)).rejects.toThrow(/budget.bits: 1 bits .* takes 2.09524/);
     const plan = await solve({ ...problem, budget: { bits: 2.09524 } });
-    expect(plan.bits).toBeCloseTo(leastBudget(problem), 12);
+    expect(plan.bits).toBeCloseTo(await leastBudget(problem), 12);
     const costs = [{ layers: ["a", "b"], option: "two", seconds: 1 / 3 }];
     const timed: Problem = { ...problem, costs, overheadSeconds: 0.5, budget: { seconds: 0.4 } };
     await expect(solve(timed)).rejects.toThrow(/fastest plan takes 0.833334, 0.5 of them overhead/);

@@ -29,7 +29,7 @@ export async function frontier(
   onProgress?: (done: number, total: number) => void,
 ): Promise<Frontier> {
   const total = batch === undefined ? count : 2 * count;
-  const { least, most } = planner.range("bits");
+  const { least, most } = await planner.range("bits");
   const bits: Frontier["bits"][number][] = [];
   for (const budget of steps(least, Math.min(most, MOST_BITS), count)) {
     const { choice, idealObjective, objective, predicted } = await planner.plan({ bits: budget });
@@ -41,7 +41,7 @@ export async function frontier(
   }
   const speed: FrontierPoint[] = [];
   if (batch !== undefined) {
-    const range = planner.range("tokensPerSecond");
+    const range = await planner.range("tokensPerSecond");
     // Slower plans gain next to nothing.
     const slowest = Math.max(range.least, range.most / 5);
     for (const tokens of steps(slowest, range.most, count).reverse()) {

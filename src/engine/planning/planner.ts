@@ -60,7 +60,7 @@ export class Planner {
   async plan(budget: ModelBudget): Promise<ModelPlan> {
     const planned = this.#planned(budget);
     const problem = this.#problem(budget, planned);
-    this.#checkFeasible(budget, problem);
+    await this.#checkFeasible(budget, problem);
     const solved = await solve(problem);
     const { objective, bound, gap, idealObjective, distortionGap, allocationGap } = solved;
     const optionOf = new Map(
@@ -119,13 +119,13 @@ export class Planner {
   }
 
   /** The least and the most that a budget of a kind can usefully be: bits, or bytes, or tokens per second. */
-  range(kind: "bits" | "bytes" | "tokensPerSecond"): { least: number; most: number } {
+  async range(kind: "bits" | "bytes" | "tokensPerSecond"): Promise<{ least: number; most: number }> {
     const probe =
       kind === "tokensPerSecond" ? { tokensPerSecond: 1e-9, batch: this.#batch } : { [kind]: 1e15 };
     const budget = probe as ModelBudget;
     const planned = this.#planned(budget);
     const problem = this.#problem("bits" in budget ? { bits: 8 } : budget, planned);
-    const least = leastBudget(problem);
+    const least = await leastBudget(problem);
     const most = Math.max(
       ...this.palette.map((scheme) => total(planned, (layer) => bytesOf(layer, scheme, kind))),
     );
@@ -179,8 +179,8 @@ export class Planner {
     return problemOf({ ...common, budget: { seconds }, scales: true, costs, fixedSeconds });
   }
 
-  #checkFeasible(budget: ModelBudget, problem: Problem): void {
-    const least = leastBudget(problem);
+  async #checkFeasible(budget: ModelBudget, problem: Problem): Promise<void> {
+    const least = await leastBudget(problem);
     const given = "seconds" in problem.budget ? problem.budget.seconds : problem.budget.bits;
     if (least <= given * (1 + 1e-9)) return;
     const planned = this.#planned(budget);

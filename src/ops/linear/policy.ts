@@ -4,6 +4,9 @@ import type { ActivationPrecision } from "../../backends/operation.ts";
 export const strategyNames = ["padding", "padding-decoded", "split", "table", "bitwise", "float"] as const;
 export type StrategyName = (typeof strategyNames)[number];
 
+/** Larger products are decided as one of so many tokens. */
+export const LARGEST_M = 2048;
+
 /** The product that a policy is asked about: x [m, k] by the transpose of weights [n, k]. */
 export interface ProductShape {
   readonly n: number;

@@ -29,7 +29,7 @@ describe("a plan of a model", () => {
   // Untied with biases, tied, and with queries, keys and values in one tensor.
   it.each(["llama-linear", "qwen2-bf16", "phi3-partial"])("knows the size of the file, %s", async (model) => {
     const [planner, checkpoint] = await plannerOf(model);
-    const { least, most } = planner.range("bytes");
+    const { least, most } = await planner.range("bytes");
     for (const bytes of [least, Math.round((least + most) / 2)]) {
       const plan = await planner.plan({ bytes });
       expect(plan.predicted.bytes).toBeLessThanOrEqual(bytes);

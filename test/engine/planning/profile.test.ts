@@ -27,7 +27,7 @@ describe("a cost profile", () => {
       ...{ sensitivities, palette: schemes, embeddingScheme: "uniform-8" },
       costs: new Costs(profile),
     });
-    const { least, most } = planner.range("tokensPerSecond");
+    const { least, most } = await planner.range("tokensPerSecond");
     for (const tokensPerSecond of [least, (least + most) / 2, most]) {
       const { predicted } = await planner.plan({ tokensPerSecond, batch: 2 });
       expect(predicted.tokensPerSecond).toBeGreaterThanOrEqual(tokensPerSecond);
