@@ -2,8 +2,8 @@ import type { Lowerings } from "../../backends/wasm/backend.ts";
 import { float } from "../../backends/wasm/instruction.ts";
 import { ATTENTION } from "../../backends/wasm/opcodes.ts";
 
-/** Scores of one block of positions, see wasm.as.ts. */
-const SCORE_BYTES = 128 * 4;
+/** Scores of one block of positions for two heads, see wasm.as.ts. */
+const SCORE_BYTES = 2 * 128 * 4;
 
 export const lowerAttention: Lowerings["attention"] = (op, { scratch }) => [
   {
