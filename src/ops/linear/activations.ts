@@ -42,7 +42,8 @@ function peakOf(values: Float32Array): number {
   return peak;
 }
 
-function roundToEven(value: number): number {
+/** Ties to even. */
+export function roundToEven(value: number): number {
   const floor = Math.floor(value);
   if (value - floor !== 0.5) return Math.round(value);
   return floor % 2 === 0 ? floor : floor + 1;

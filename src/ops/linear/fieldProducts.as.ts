@@ -4,7 +4,6 @@
 
 import { share } from "../../backends/wasm/parallel.as";
 import { decodeTiles } from "./fieldTiles.as";
-import { floatRows } from "./float.as";
 import { isWide, offsetOf, PART, tileBytes, unitOf } from "./plan.as";
 import { GROUP } from "./quantize.as";
 import { readBytes } from "./tiles.as";
@@ -140,27 +139,6 @@ function addWide2(w: usize, a: usize, b: usize, count: i32, scaleA: f32, scaleB:
   }
   addFour(f, p0, p1, p2, p3, 0, scaleA);
   addFour(f + 64, q0, q1, q2, q3, 0, scaleB);
-}
-
-/** args: x, tiles, rowScales, plan, out, tokens, rows, columns, lowTiles, scratch, scratch bytes per thread */
-export function linearFieldsFloat(args: usize, t: i32, n: i32): void {
-  const x = <usize>load<u32>(args);
-  const weights = <usize>load<u32>(args, 4);
-  const rowScales = <usize>load<u32>(args, 8);
-  const plan = <usize>load<u32>(args, 12);
-  const out = <usize>load<u32>(args, 16);
-  const tokens = load<i32>(args, 20);
-  const rows = load<i32>(args, 24);
-  const columns = load<i32>(args, 28);
-  const lowTiles = load<i32>(args, 32);
-  const spare = <usize>load<u32>(args, 36) + <usize>t * load<u32>(args, 40);
-  const floats = spare + SPARE + 512;
-  const end = share(rows, t + 1, n, SIDE);
-  for (let row = share(rows, t, n, SIDE); row < end; row += SIDE) {
-    const count = min(SIDE, end - row);
-    readFields(weights, plan, lowTiles, rowScales, row, count, floats, columns, spare);
-    floatRows(x, floats, out + (<usize>row << 2), tokens, count, columns, <usize>rows << 2);
-  }
 }
 
 /** Rows [row, row + count), all of one band, as floats. `spare`: 2560 bytes. */

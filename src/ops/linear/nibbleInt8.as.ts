@@ -43,7 +43,7 @@ export function linearNibbleInt8(args: usize, t: i32, n: i32): void {
 }
 
 /** Decodes `chunks` x 64 bytes of a nibble tile: 128 bytes each, four columns of all 16 rows, then the next four. */
-function decodeNibbles(w: usize, to: usize, chunks: i32, codebook: v128): void {
+export function decodeNibbles(w: usize, to: usize, chunks: i32, codebook: v128): void {
   const mask = v128.load(NIBBLE_MASK);
   for (let c = 0; c < chunks; c++) {
     for (let v: usize = 0; v < 64; v += 16) {

@@ -80,6 +80,6 @@ function quantizeGroup(x: usize, count: i32, largest: f32, q: usize, scaleOut: u
 
 // @ts-ignore: decorator
 @inline
-function toIntegers(x: v128, factor: v128, rounding: v128): v128 {
+export function toIntegers(x: v128, factor: v128, rounding: v128): v128 {
   return i32x4.sub(f32x4.add(f32x4.mul(x, factor), rounding), rounding);
 }

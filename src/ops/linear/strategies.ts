@@ -12,8 +12,9 @@ import type { PreparedInput } from "./input.ts";
 import { type PackedLinear, packings } from "./packed.ts";
 import type { StrategyName } from "./policy.ts";
 
-/** Rows that the decoding kernels hold as floats at a time. */
-const DECODED_ROWS = 12;
+/** Floats of a panel, and what decoding it takes; see floatTile.as.ts and decoded.as.ts. */
+const PANEL_BYTES = 16 * 256 * 4;
+const DECODED_BYTES = 2048 + 4096;
 /** A decoded group of a tile; see nibbleInt8.as.ts. */
 const TILE_BYTES = 16 * GROUP;
 /** The same of tiles of fields; see fieldProducts.as.ts. */
@@ -124,19 +125,15 @@ const float: Strategy = {
     Object.hasOwn(packings, weight.packing) ? undefined : `unknown packing ${weight.packing}`,
   lower(weight, { x }, out, tokens, { scratch }) {
     const { packing, data, scales, codebook, rows, columns, padded, lowTiles } = weight;
-    const decoded = () => scratch.perThread(DECODED_ROWS * columns * 4);
-    if (packing === "float")
-      return { code: code.LINEAR_F32, args: [x, data.place, out, tokens, rows, columns] };
-    if (packing === "half") {
-      return { code: code.LINEAR_F16, args: [x, data.place, out, tokens, rows, columns, ...decoded()] };
+    const panel = scratch.perThread(DECODED_BYTES + PANEL_BYTES + tokens * 64);
+    if (packing === "float" || packing === "half") {
+      const instruction = packing === "float" ? code.LINEAR_F32 : code.LINEAR_F16;
+      return { code: instruction, args: [x, data.place, out, tokens, rows, columns, ...panel] };
     }
     const head = [x, data.place, scales!.place, codebook?.place ?? 0, out, tokens, rows, columns];
     return packing === "fieldTiles"
-      ? {
-          code: code.LINEAR_FIELDS_FLOAT,
-          args: [...head, lowTiles!, ...scratch.perThread(FIELD_TILE_BYTES + 16 * columns * 4)],
-        }
-      : { code: code.LINEAR_TILES_FLOAT, args: [...head, packings[packing], padded, ...decoded()] };
+      ? { code: code.LINEAR_FIELDS_FLOAT, args: [...head, lowTiles!, ...panel] }
+      : { code: code.LINEAR_TILES_FLOAT, args: [...head, packings[packing], padded, ...panel] };
   },
 };
 

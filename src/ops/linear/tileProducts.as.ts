@@ -105,6 +105,8 @@ function addScaled(f: usize, sums: v128, start: v128, scale: v128): void {
   v128.store(f, madd(f32x4.add(f32x4.convert_i32x4_s(sums), start), scale, v128.load(f)));
 }
 
+const ONES = memory.data<f32>([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], 16);
+
 /** Four vectors of sums times their rows' scales; of 16 rows the first `count`. */
 // @ts-ignore: decorator
 @inline
@@ -128,8 +130,9 @@ function storeRows(out: usize, f: v128, scales: usize, count: i32): void {
   if (count > 2) store<f32>(out, f32x4.extract_lane(y, 2), 8);
 }
 
-/** The sums f [tokens, 16] of a tile to the outputs, `outStride` bytes a token. */
+/** The sums f [tokens, 16] of a tile to the outputs, `outStride` bytes a token. No `rowScales`: as they are. */
 export function storeTile(f: usize, out: usize, tokens: i32, outStride: usize, rowScales: usize, count: i32): void {
+  if (!rowScales) rowScales = ONES;
   for (let token = 0; token < tokens; token++) {
     storeSums(out, v128.load(f), v128.load(f, 16), v128.load(f, 32), v128.load(f, 48), rowScales, count);
     f += 64;
