@@ -96,7 +96,7 @@ export interface Linear {
 
 /**
  * Rotates queries in place and keys on their way into the cache (rotate-half convention),
- * and stores the values: `keys[sequence][position] = rope(k)`, `values[sequence][position] = v`.
+ * and stores the values: `keys[sequence][head][position] = rope(k)`, `values[sequence][head][position] = v`.
  */
 export interface RopeStore {
   readonly op: "ropeStore";
@@ -119,8 +119,15 @@ export interface RopeStore {
   readonly headSize: number;
 }
 
-/** Keys and values of one layer: float32 [sequences, capacity, kvHeads * headSize] each. */
+/**
+ * How a cache holds keys and values: float32, float16, or int8 with a scale for every head of every position. Products
+ * with them are of floats whatever the type.
+ */
+export type KeyValueType = "f32" | "f16" | "int8";
+
+/** Keys and values of one layer, [sequences, kvHeads, capacity, headSize] each, heads as `type` says. */
 export interface KeyValueSlots {
+  readonly type: KeyValueType;
   readonly keys: Slot;
   readonly values: Slot;
   readonly capacity: number;

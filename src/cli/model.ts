@@ -1,4 +1,4 @@
-import type { ActivationPrecision } from "../backends/operation.ts";
+import type { ActivationPrecision, KeyValueType } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { HubOptions } from "../checkpoint/hub/node.ts";
 import type { ResidualStore } from "../compensation/residualFile.ts";
@@ -41,6 +41,7 @@ export interface LoadFlags {
   readonly threads: number | undefined;
   readonly backend: "wasm" | "reference";
   readonly activations: ActivationPrecision;
+  readonly kvCache: KeyValueType;
   readonly noCompensation: boolean;
   readonly channels: string | undefined;
   readonly select: Selection;
@@ -56,7 +57,7 @@ export interface LoadFlags {
 /** Loads MODEL as the flags say. */
 export async function loadModel(name: string, flags: LoadFlags): Promise<Model> {
   const { load } = await import("../node.ts");
-  const { threads, backend, activations, context, chunk, sequences, policy, select } = flags;
+  const { threads, backend, activations, kvCache, context, chunk, sequences, policy, select } = flags;
   const channels = flags.channels === undefined ? undefined : parseShares(flags.channels, "--channels");
   const compensation = flags.noCompensation
     ? (false as const)
@@ -68,7 +69,8 @@ export async function loadModel(name: string, flags: LoadFlags): Promise<Model> 
     untuned = true;
   };
   const told = { policy, onUntuned, onNotice: (line: string) => notices.push(line) };
-  const options = { threads, backend, activations, context, chunk, sequences, compensation, ...told };
+  const shape = { context, chunk, sequences, kvCache };
+  const options = { threads, backend, activations, ...shape, compensation, ...told };
   const model = await withHubProgress(name, (hub) =>
     during(`loading ${name} ...`, () => load(name, { ...options, hub })),
   );

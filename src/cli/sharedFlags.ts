@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DEFAULT_CACHE, keyValueTypes } from "../ops/attention/keyValue.ts";
 import { speculationModes } from "../speculation/mode.ts";
 import { biases, byteCount, choice, number, numberOr, text, texts, toggle } from "./flag.ts";
 
@@ -19,6 +20,9 @@ export const engineFlags = {
   threads: number(threads, { help: "threads that compute", standard: "all cores" }),
   backend: choice(["wasm", "reference"], "wasm", { help: "what computes; reference is slow and plain" }),
   activations: choice(["int8", "float", "int4"], "int8", { help: "how quantized layers read their input" }),
+  kvCache: choice(keyValueTypes, DEFAULT_CACHE, {
+    help: "how keys and values are held; f16 halves their memory, int8 takes a quarter",
+  }),
   noCompensation: toggle({ help: "leave out the residual of a model that came with one" }),
   channels: text({
     value: "N|N%[,...]",

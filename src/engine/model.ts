@@ -4,7 +4,7 @@
  * @module
  */
 import type { Backend } from "../backends/backend.ts";
-import type { ActivationPrecision } from "../backends/operation.ts";
+import type { ActivationPrecision, KeyValueType } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { openResidual, type ResidualStore } from "../compensation/residualFile.ts";
 import {
@@ -16,6 +16,7 @@ import {
 import { UsageError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { decoderFor } from "../models/registry.ts";
+import { DEFAULT_CACHE, keyValueTypes } from "../ops/attention/keyValue.ts";
 import { Speculation } from "../speculation/speculation.ts";
 import { applyChatTemplate, type ChatMessage } from "../text/chatTemplate.ts";
 import { createTokenizer, type Tokenizer } from "../text/tokenizer.ts";
@@ -42,6 +43,8 @@ export interface ModelOptions {
   readonly activations?: ActivationPrecision;
   /** Whether and how a quantized model that came with its residual is compensated. Default: as it says itself. */
   readonly compensation?: false | CompensationOptions;
+  /** How keys and values are held. Default `f32`. */
+  readonly kvCache?: KeyValueType;
   /** How float weights are kept; default float32, halfs for models over 3 GB. */
   readonly floats?: FloatScheme;
 }
@@ -81,6 +84,7 @@ export class Model {
       sequences: options.sequences ?? 1,
       context: contextOf(spec, options.context),
       chunk: options.chunk ?? DEFAULT_CHUNK,
+      cacheType: cacheTypeOf(options.kvCache),
       reading: {
         activations: options.activations ?? "int8",
         ...(weights.residuals && { compensation: settingsOf(options.compensation, weights.residuals.key) }),
@@ -116,7 +120,7 @@ export class Model {
   }
 
   get cacheBytesPerToken(): number {
-    return KeyValueCache.bytesPerPosition(this.spec);
+    return KeyValueCache.bytesPerPosition(this.spec, this.runner.cache.type);
   }
 
   /** Throws a UsageError when the checkpoint came without a tokenizer. */
@@ -202,6 +206,11 @@ export function parametersOf(spec: DecoderSpec): number {
 function settingsOf(options: ModelOptions["compensation"], layers: string): CompensationSettings {
   const { channels, select = "exact", tuned } = options || {};
   return { channels: channels ?? tuned?.(layers) ?? uniformShares(DEFAULT_CHANNELS), select };
+}
+
+function cacheTypeOf(asked: KeyValueType = DEFAULT_CACHE): KeyValueType {
+  if (keyValueTypes.includes(asked)) return asked;
+  throw new UsageError(`kvCache is ${JSON.stringify(asked)}: give one of ${keyValueTypes.join(", ")}`);
 }
 
 function contextOf(spec: DecoderSpec, asked: number | undefined): number {

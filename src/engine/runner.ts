@@ -1,4 +1,5 @@
 import type { Backend, Program } from "../backends/backend.ts";
+import type { KeyValueType } from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import { HalftoneError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
@@ -20,6 +21,8 @@ export interface RunnerOptions {
   readonly chunk: number;
   /** How steps read the model that do not say it. */
   readonly reading: Reading;
+  /** How keys and values are held. Default `f32`. */
+  readonly cacheType?: KeyValueType;
 }
 
 /** Runs steps of a loaded decoder: keeps its cache, its buffers and the recorded programs. */
@@ -41,7 +44,7 @@ export class Runner {
     this.chunk = options.chunk;
     this.reading = options.reading;
     this.#backend = backend;
-    this.cache = new KeyValueCache(spec, backend, options.sequences, options.context);
+    this.cache = new KeyValueCache(spec, backend, options.sequences, options.context, options.cacheType);
     this.#buffers = reserveBuffers(spec, backend, options.chunk);
     this.forwardPlan = { spec, weights, cache: this.cache, buffers: this.#buffers };
   }

@@ -8,11 +8,13 @@
 import { Arena } from "../backends/arena.ts";
 import type { Backend, LinearWeights, Program, ResidualSource } from "../backends/backend.ts";
 import type {
+  Attention,
   Compensation,
   LinearHandle,
   Linear as LinearOperation,
   Operation,
   ResidualHandle,
+  RopeStore,
 } from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import type { Rotation } from "../quantizers/hadamard/rotation.ts";
@@ -20,6 +22,7 @@ import { quantizerFor } from "../quantizers/registry.ts";
 import { decodeResidual, residualRowBytes } from "../quantizers/residual.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import { add } from "./add/reference.ts";
+import { decodeHeads, encodeHeads, keyValueHeadBytes } from "./attention/keyValue.ts";
 import { attention } from "./attention/reference.ts";
 import { compensate, selectChannels } from "./compensate/reference.ts";
 import { embed } from "./embed/reference.ts";
@@ -165,24 +168,10 @@ export class ReferenceBackend implements Backend {
         this.#linear(op);
         break;
       case "ropeStore":
-        ropeStore(
-          {
-            ...{ q: floats(op.q), k: floats(op.k), v: floats(op.v), rope: op.rope && floats(op.rope) },
-            ...{ keys: floats(op.cache.keys), values: floats(op.cache.values) },
-            ...{ positions: this.#integers(op.positions), sequences: this.#integers(op.sequences) },
-          },
-          { ...op, capacity: op.cache.capacity },
-        );
+        this.#ropeStore(op);
         break;
       case "attention":
-        attention(
-          {
-            ...{ q: floats(op.q), keys: floats(op.cache.keys), values: floats(op.cache.values) },
-            ...{ positions: this.#integers(op.positions), sequences: this.#integers(op.sequences) },
-            out: floats(op.out),
-          },
-          { ...op, capacity: op.cache.capacity },
-        );
+        this.#attention(op);
         break;
       case "gate":
         gate(floats(op.gate), floats(op.up), floats(op.out), op.rows * op.size, op.activation);
@@ -199,6 +188,47 @@ export class ReferenceBackend implements Backend {
       case "suppress":
         suppress(floats(op.input), floats(op.out), op.rows, op.size, op.channels);
     }
+  }
+
+  #ropeStore(op: RopeStore): void {
+    const { rows, kvHeads, headSize, rope } = op;
+    const { type, capacity } = op.cache;
+    const [keys, values] = [0, 0].map(() => new Float32Array(rows * kvHeads * headSize));
+    const places = {
+      positions: Int32Array.from({ length: rows }, (_, i) => i),
+      sequences: new Int32Array(rows),
+    };
+    const [q, k, v] = [op.q, op.k, op.v].map((slot) => this.#floats(slot));
+    ropeStore(
+      { q, k, v, rope: rope && this.#floats(rope), keys, values, ...places },
+      { ...op, capacity: rows },
+    );
+    const [positions, sequences] = [this.#integers(op.positions), this.#integers(op.sequences)];
+    const headBytes = keyValueHeadBytes(type, headSize);
+    const store = (slot: Slot, floats: Float32Array, row: number, head: number) => {
+      const at = (head * rows + row) * headSize;
+      const place = (sequences[row] * kvHeads + head) * capacity + positions[row];
+      this.upload(slot, encodeHeads(type, floats.subarray(at, at + headSize), headSize), place * headBytes);
+    };
+    for (let row = 0; row < rows; row++) {
+      for (let head = 0; head < kvHeads; head++) {
+        store(op.cache.keys, keys, row, head);
+        store(op.cache.values, values, row, head);
+      }
+    }
+  }
+
+  #attention(op: Attention): void {
+    const { rows, kvHeads, headSize } = op;
+    const { type, capacity } = op.cache;
+    const [positions, sequences] = [this.#integers(op.positions), this.#integers(op.sequences)];
+    const used = (1 + Math.max(...sequences.subarray(0, rows))) * kvHeads * capacity;
+    const byteLength = used * keyValueHeadBytes(type, headSize);
+    const floats = ({ place }: Slot) =>
+      decodeHeads(type, new Uint8Array(this.#memory, place, byteLength), headSize);
+    const [keys, values] = [floats(op.cache.keys), floats(op.cache.values)];
+    const [q, out] = [this.#floats(op.q), this.#floats(op.out)];
+    attention({ q, keys, values, positions, sequences, out }, { ...op, capacity });
   }
 
   #linear({ input, weights, biases, outputs, rows, activations, compensation }: LinearOperation): void {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Backend } from "../../src/backends/backend.ts";
+import type { KeyValueType } from "../../src/backends/operation.ts";
 import type { Checkpoint, Tensor } from "../../src/checkpoint/checkpoint.ts";
 import { openFile } from "../../src/checkpoint/node.ts";
 import { openSafetensors } from "../../src/checkpoint/safetensors/reader.ts";
@@ -36,7 +37,12 @@ export async function readGolden(folder: string, file = "golden.safetensors"): P
 }
 
 /** A decoder with float32 weights in a backend. */
-export async function load(checkpoint: Checkpoint, backend: Backend, chunk = 128): Promise<Runner> {
+export async function load(
+  checkpoint: Checkpoint,
+  backend: Backend,
+  chunk = 128,
+  cacheType?: KeyValueType,
+): Promise<Runner> {
   const { source, config, tensors } = checkpoint;
   const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
   const weights = await loadWeights(spec, checkpoint, backend, "f32");
@@ -44,6 +50,7 @@ export async function load(checkpoint: Checkpoint, backend: Backend, chunk = 128
     sequences: 1,
     context: 128,
     chunk,
+    cacheType,
     reading: { activations: "float" },
   });
 }

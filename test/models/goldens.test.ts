@@ -52,6 +52,27 @@ describe.each(Object.entries(backends))("%s", (_, open) => {
   });
 });
 
+/** Largest change of a logit of these tiny models, relative to the largest: measured, at most half of it. */
+const cacheErrors = { f16: 5e-3, int8: 0.11 } as const;
+
+describe.each(["f16", "int8"] as const)("a cache of %s", (type) => {
+  it.each(own)("of %s changes little, and the same at any step", async (_, folder) => {
+    const checkpoint = await openCheckpoint(folder);
+    const { ids, logits } = await readGolden(folder);
+    const backend = await openWasm();
+    const runner = await load(checkpoint, backend, 128, type);
+    const whole = await logitsOf(runner, ids, ids.length);
+    expect(relativeError(whole, logits)).toBeLessThan(cacheErrors[type]);
+    // Entries of a longer sequence lie behind: they are written anew.
+    for (const chunk of [1, 7]) expect(await logitsOf(runner, ids, chunk)).toEqual(whole);
+    backend.dispose();
+    const plain = await load(checkpoint, new ReferenceBackend(), 128, type);
+    // An entry may be rounded the other way.
+    expect(relativeError(await logitsOf(plain, ids, ids.length), whole)).toBeLessThan(cacheErrors[type]);
+    await checkpoint.close();
+  });
+});
+
 describe("GGUF", () => {
   it.skipIf(!gguf).each([
     ["qwen2-f32.gguf", "../qwen2/golden.safetensors"],

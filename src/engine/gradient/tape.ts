@@ -7,7 +7,7 @@
  * @module
  */
 import type { Backend } from "../../backends/backend.ts";
-import type { Linear, LinearHandle, Operation } from "../../backends/operation.ts";
+import type { Attention, Linear, LinearHandle, Operation } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
 import { attentionGradient } from "../../ops/attention/gradient.ts";
 import { gateGradient } from "../../ops/gate/gradient.ts";
@@ -97,7 +97,8 @@ export class Tape {
         return this.#add(op.up, dUp);
       }
       case "attention": {
-        const [q, keys, values] = inputs;
+        const [q, ...cached] = inputs;
+        const [keys, values] = cached.map((heads) => positionsFirst(heads, op));
         const gradients = attentionGradient({ q, keys, values }, this.#take(op.out, q.length), op);
         this.#add(op.q, gradients.q);
         this.#add(op.cache.keys, gradients.keys);
@@ -203,11 +204,11 @@ function inputsOf(op: Operation): (readonly [Slot, number])[] {
         [op.up, op.rows * op.size],
       ];
     case "attention": {
-      const { rows, heads, kvHeads, headSize } = op;
+      const { rows, heads, kvHeads, headSize, cache } = op;
       return [
         [op.q, rows * heads * headSize],
-        [op.cache.keys, rows * kvHeads * headSize],
-        [op.cache.values, rows * kvHeads * headSize],
+        [cache.keys, kvHeads * cache.capacity * headSize],
+        [cache.values, kvHeads * cache.capacity * headSize],
       ];
     }
     case "ropeStore":
@@ -217,4 +218,19 @@ function inputsOf(op: Operation): (readonly [Slot, number])[] {
     default:
       return [];
   }
+}
+
+/** Keys or values [kvHeads, capacity, headSize] of a sequence as [rows, kvHeads, headSize]. */
+function positionsFirst(
+  cached: Float32Array,
+  { rows, kvHeads, headSize, cache: { capacity } }: Attention,
+): Float32Array {
+  const result = new Float32Array(rows * kvHeads * headSize);
+  for (let row = 0; row < rows; row++) {
+    for (let head = 0; head < kvHeads; head++) {
+      const at = (head * capacity + row) * headSize;
+      result.set(cached.subarray(at, at + headSize), (row * kvHeads + head) * headSize);
+    }
+  }
+  return result;
 }

@@ -18,18 +18,17 @@ export type AttentionShape = Pick<
 export function attention(arrays: AttentionArrays, shape: AttentionShape): void {
   const { q, keys, values, positions, sequences, out } = arrays;
   const { rows, heads, kvHeads, headSize, scale, window, softcap, capacity } = shape;
-  const stride = kvHeads * headSize;
   for (let row = 0; row < rows; row++) {
     const position = positions[row];
     const first = window ? Math.max(0, position - window + 1) : 0;
     for (let head = 0; head < heads; head++) {
       const at = (row * heads + head) * headSize;
-      const kvHead = Math.floor((head * kvHeads) / heads) * headSize;
-      const base = sequences[row] * capacity * stride + kvHead;
+      const kvHead = Math.floor((head * kvHeads) / heads);
+      const base = (sequences[row] * kvHeads + kvHead) * capacity * headSize;
       const scores: number[] = [];
       for (let p = first; p <= position; p++) {
         let score = 0;
-        for (let d = 0; d < headSize; d++) score += q[at + d] * keys[base + p * stride + d];
+        for (let d = 0; d < headSize; d++) score += q[at + d] * keys[base + p * headSize + d];
         score *= scale;
         scores.push(softcap ? softcap * Math.tanh(score / softcap) : score);
       }
@@ -38,7 +37,8 @@ export function attention(arrays: AttentionArrays, shape: AttentionShape): void 
       const total = weights.reduce((a, b) => a + b);
       for (let d = 0; d < headSize; d++) {
         let sum = 0;
-        for (let i = 0; i < weights.length; i++) sum += weights[i] * values[base + (first + i) * stride + d];
+        for (let i = 0; i < weights.length; i++)
+          sum += weights[i] * values[base + (first + i) * headSize + d];
         out[at + d] = sum / total;
       }
     }

@@ -1,265 +1,209 @@
-import { exp1, exp4, madd, maxLanes, sumLanes, sumLanes4, tanh4 } from "../../backends/wasm/math.as";
+// Attention by tiles: the queries of a few rows and of the heads that share keys and values, over blocks of positions
+// (Dao et al., 2022). A block is read, and converted to floats where the cache holds less, once for all queries of a
+// tile. Blocks begin at multiples of their size, and what a query does not see adds exactly nothing: its result never
+// depends on which others share its tile.
 
-/** Positions per block of the online softmax; a thread's scratch holds the scores of two heads. */
-const BLOCK = 128;
+import { exp1, exp4, maxLanes, sumLanes, tanh4 } from "../../backends/wasm/math.as";
+import { addPanel } from "../linear/floatTile.as";
+import { F32, headBytesOf, INT8, loadHeads } from "./cacheRows.as";
+import { mixValues } from "./mixValues.as";
+
+/** Positions of a block; a tile's scores in them are four panels of 16. */
+const BLOCK = 64;
+/** Most queries of a tile. */
+const QUERIES = 48;
+
+/** Parts of a thread's scratch, then queries, sums, keys and values, rows of heads each. */
+const SCORES: usize = 0;
+const WEIGHTS: usize = SCORES + QUERIES * BLOCK * 4;
+const KEY_SCALES: usize = WEIGHTS + QUERIES * BLOCK * 4;
+const VALUE_SCALES: usize = KEY_SCALES + BLOCK * 4;
+/** For each query the first position seen and the one after the last, the largest score and the sum of weights. */
+const STATE: usize = VALUE_SCALES + BLOCK * 4;
+const ROWS: usize = STATE + QUERIES * 16;
+
+const LANES = memory.data<i32>([0, 1, 2, 3], 16);
 
 /**
- * Heads that share keys and values go in pairs: a loaded vector then feeds two sums, and the eight sums under way hide
- * the latency of their additions (four would wait half the time). The odd head of a group is paired with itself.
- *
- * args: q, keys, values, capacity, positions, sequences, out, rows, heads, kvHeads, headSize, scale, window, softcap, scratch
+ * args: q, keys, values, capacity, positions, sequences, out, rows, heads, kvHeads, headSize, scale, window, softcap,
+ * type, scratch, scratch bytes per thread
  */
 export function attention(args: usize, t: i32, n: i32): void {
-  const q = <usize>load<u32>(args);
-  const keys = <usize>load<u32>(args, 4);
-  const values = <usize>load<u32>(args, 8);
-  const capacity = load<i32>(args, 12);
   const positions = <usize>load<u32>(args, 16);
   const sequences = <usize>load<u32>(args, 20);
-  const out = <usize>load<u32>(args, 24);
   const rows = load<i32>(args, 28);
+  const heads = load<i32>(args, 32);
+  const group = heads / load<i32>(args, 36);
+  const scratch = <usize>load<u32>(args, 60) + <usize>t * load<u32>(args, 64);
+  const most = max(1, QUERIES / group);
+  let tiles = 0;
+  for (let row = 0; row < rows; tiles++) row = endOfTile(sequences, row, rows, most);
+  // Threads get equal runs of the heads of all tiles; a group of heads may be split between two.
+  const from = (tiles * heads * t) / n;
+  const to = (tiles * heads * (t + 1)) / n;
+  let unit = 0;
+  for (let row = 0; row < rows; unit += heads) {
+    const next = endOfTile(sequences, row, rows, most);
+    const last = min(to - unit, heads);
+    for (let head = max(from - unit, 0); head < last; ) {
+      const stop = min(min(last, (head / group + 1) * group), head + QUERIES);
+      attendTile(args, scratch, row, next, head, stop, load<i32>(sequences + (<usize>row << 2)), positions);
+      head = stop;
+    }
+    row = next;
+  }
+}
+
+/** Rows of one sequence from `row` on, at most so many. */
+function endOfTile(sequences: usize, row: i32, rows: i32, most: i32): i32 {
+  const sequence = load<i32>(sequences + (<usize>row << 2));
+  const end = min(rows, row + most);
+  let next = row + 1;
+  while (next < end && load<i32>(sequences + (<usize>next << 2)) == sequence) next++;
+  return next;
+}
+
+/** Rows [row, rowEnd) of a sequence, heads [head, headEnd) of one group. */
+function attendTile(
+  args: usize, scratch: usize, row: i32, rowEnd: i32, head: i32, headEnd: i32, sequence: i32, positions: usize,
+): void {
+  const capacity = load<i32>(args, 12);
   const heads = load<i32>(args, 32);
   const kvHeads = load<i32>(args, 36);
   const headSize = load<i32>(args, 40);
-  const scale = load<f32>(args, 44);
   const window = load<i32>(args, 48);
-  const softcap = load<f32>(args, 52);
-  const scores = <usize>load<u32>(args, 56) + <usize>t * (BLOCK << 3);
+  const type = load<i32>(args, 56);
+  const rowBytes = <usize>headSize << 2;
+  const headBytes = headBytesOf(type, headSize);
+  const base = <usize>((sequence * kvHeads + head / (heads / kvHeads)) * capacity) * headBytes;
+  const keys = <usize>load<u32>(args, 4) + base;
+  const values = <usize>load<u32>(args, 8) + base;
+  const queryRows = scratch + ROWS;
+  const sums = queryRows + QUERIES * rowBytes;
+  const keyRows = sums + QUERIES * rowBytes;
+  const valueRows = keyRows + BLOCK * rowBytes;
+  const width = headEnd - head;
+  const queries = (rowEnd - row) * width;
 
-  const headBytes = (<usize>headSize) << 2;
-  const stride = <usize>kvHeads * headBytes;
-  const group = heads / kvHeads;
-  const places = rows * kvHeads;
-  const units = places * ((group + 1) >> 1);
-  for (let unit = t; unit < units; unit += n) {
-    const pair = (unit / places) << 1;
-    const place = unit % places;
-    const row = place / kvHeads;
-    const kvHead = place - row * kvHeads;
-    const word = (<usize>row) << 2;
-    const position = load<i32>(positions + word);
-    const base = <usize>load<i32>(sequences + word) * capacity * stride + <usize>kvHead * headBytes;
-    const first = <usize>(row * heads + kvHead * group + pair) * headBytes;
-    attendPair(
-      q + first,
-      out + first,
-      pair + 1 < group ? headBytes : 0,
-      keys + base,
-      values + base,
-      stride,
-      window ? max(0, position - window + 1) : 0,
-      position + 1,
-      headSize,
-      scale,
-      softcap,
-      scores,
+  let first = i32.MAX_VALUE;
+  let end = 0;
+  let state = scratch + STATE;
+  let query = queryRows;
+  for (let r = row; r < rowEnd; r++) {
+    const position = load<i32>(positions + (<usize>r << 2));
+    const sees = window ? max(0, position - window + 1) : 0;
+    first = min(first, sees);
+    end = max(end, position + 1);
+    for (let h = head; h < headEnd; h++) {
+      scaleTo(<usize>load<u32>(args) + <usize>(r * heads + h) * rowBytes, query, headSize, load<f32>(args, 44));
+      store<i32>(state, sees);
+      store<i32>(state, position + 1, 4);
+      store<f32>(state, -Infinity, 8);
+      store<f32>(state, 0, 12);
+      state += 16;
+      query += rowBytes;
+    }
+  }
+  memory.fill(sums, 0, <usize>queries * rowBytes);
+
+  for (let start = first & ~(BLOCK - 1); start < end; start += BLOCK) {
+    const count = min(BLOCK, end - start);
+    const at = <usize>start * headBytes;
+    // Scores are computed 16 at a time: past the last key lies anything, in scratch at least something.
+    const inPlace = type == F32 && !(count & 15);
+    if (!inPlace) loadHeads(type, keys + at, count, headSize, keyRows, scratch + KEY_SCALES);
+    const block = inPlace ? keys + at : keyRows;
+    memory.fill(scratch + SCORES, 0, <usize>queries << 8);
+    for (let panel = 0; panel * 16 < count; panel++) {
+      addPanel(
+        queryRows, rowBytes, queries, block + <usize>(panel * 16) * rowBytes, rowBytes, headSize,
+        scratch + SCORES + <usize>(panel * queries) * 64,
+      );
+    }
+    if (type != F32) loadHeads(type, values + at, count, headSize, valueRows, scratch + VALUE_SCALES);
+    weigh(scratch, queries, start, count, load<f32>(args, 52), type == INT8, sums, headSize);
+    mixValues(
+      sums, scratch + WEIGHTS, queries, type == F32 ? values + at : valueRows, count, headSize,
     );
   }
-}
 
-/** Two heads, `apart` bytes from each other in queries and outputs; 0 where both are the same head. */
-function attendPair(
-  q: usize,
-  out: usize,
-  apart: usize,
-  keys: usize,
-  values: usize,
-  stride: usize,
-  first: i32,
-  end: i32,
-  headSize: i32,
-  scale: f32,
-  softcap: f32,
-  scores: usize,
-): void {
-  const scores1 = scores + (BLOCK << 2);
-  const out1 = out + apart;
-  memory.fill(out, 0, (<usize>headSize) << 2);
-  memory.fill(out1, 0, (<usize>headSize) << 2);
-  let largest0: f32 = -Infinity;
-  let largest1: f32 = -Infinity;
-  let total0: f32 = 0;
-  let total1: f32 = 0;
-  for (let start = first; start < end; start += BLOCK) {
-    const count = min(BLOCK, end - start);
-    const place = <usize>start * stride;
-    scorePair(q, q + apart, keys + place, stride, count, headSize, scale, softcap, scores);
-    const max0 = max(largest0, largestOf(scores, count));
-    const max1 = max(largest1, largestOf(scores1, count));
-    if (start > first) {
-      if (max0 > largest0) {
-        const shrink = exp1(largest0 - max0);
-        total0 *= shrink;
-        scaleRow(out, headSize, shrink);
-      }
-      if (max1 > largest1) {
-        const shrink = exp1(largest1 - max1);
-        total1 *= shrink;
-        if (apart) scaleRow(out1, headSize, shrink);
-      }
+  state = scratch + STATE;
+  let sum = sums;
+  for (let r = row; r < rowEnd; r++) {
+    let out = <usize>load<u32>(args, 24) + <usize>(r * heads + head) * rowBytes;
+    for (let h = head; h < headEnd; h++) {
+      scaleTo(sum, out, headSize, 1 / load<f32>(state, 12));
+      state += 16;
+      sum += rowBytes;
+      out += rowBytes;
     }
-    largest0 = max0;
-    largest1 = max1;
-    total0 += exponentiate(scores, count, max0);
-    total1 += exponentiate(scores1, count, max1);
-    accumulatePair(out, out1, values + place, stride, count, headSize, scores);
-  }
-  scaleRow(out, headSize, 1 / total0);
-  if (apart) scaleRow(out1, headSize, 1 / total1);
-}
-
-/** Scores of `count` keys, four at a time; the last four may name a key twice. The second head's follow, BLOCK later. */
-function scorePair(
-  q0: usize, q1: usize, keys: usize, stride: usize, count: i32, headSize: i32, scale: f32, softcap: f32, scores: usize,
-): void {
-  const vectors = headSize & ~3;
-  const last = keys + <usize>(count - 1) * stride;
-  for (let i = 0; i < count; i += 4) {
-    const k0 = keys + <usize>i * stride;
-    const k1 = min(k0 + stride, last);
-    const k2 = min(k0 + stride * 2, last);
-    const k3 = min(k0 + stride * 3, last);
-    let a0 = f32x4.splat(0), a1 = a0, a2 = a0, a3 = a0;
-    let b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-    for (let d = 0; d < vectors; d += 4) {
-      const at = <usize>d << 2;
-      const u = v128.load(q0 + at);
-      const v = v128.load(q1 + at);
-      let k = v128.load(k0 + at);
-      a0 = madd(u, k, a0);
-      b0 = madd(v, k, b0);
-      k = v128.load(k1 + at);
-      a1 = madd(u, k, a1);
-      b1 = madd(v, k, b1);
-      k = v128.load(k2 + at);
-      a2 = madd(u, k, a2);
-      b2 = madd(v, k, b2);
-      k = v128.load(k3 + at);
-      a3 = madd(u, k, a3);
-      b3 = madd(v, k, b3);
-    }
-    let score0 = sumLanes4(a0, a1, a2, a3);
-    let score1 = sumLanes4(b0, b1, b2, b3);
-    for (let d = vectors; d < headSize; d++) {
-      const at = <usize>d << 2;
-      const rest = f32x4(load<f32>(k0 + at), load<f32>(k1 + at), load<f32>(k2 + at), load<f32>(k3 + at));
-      score0 = madd(v128.load32_splat(q0 + at), rest, score0);
-      score1 = madd(v128.load32_splat(q1 + at), rest, score1);
-    }
-    const at = scores + (<usize>i << 2);
-    v128.store(at, scaled(score0, scale, softcap));
-    v128.store(at, scaled(score1, scale, softcap), BLOCK << 2);
   }
 }
 
+/** Scores of a block to weights, e^(score - largest so far); what was summed before shrinks when the largest grows. */
+function weigh(
+  scratch: usize, queries: i32, start: i32, count: i32, softcap: f32, scaled: bool, sums: usize, headSize: i32,
+): void {
+  const nothing = f32x4.splat(-Infinity);
+  for (let query = 0; query < queries; query++) {
+    const state = scratch + STATE + (<usize>query << 4);
+    const weights = scratch + WEIGHTS + <usize>query * (BLOCK * 4);
+    const low = max(0, load<i32>(state) - start);
+    const high = min(count, load<i32>(state, 4) - start);
+    if (low >= high) {
+      for (let i = 0; i < count; i += 4) v128.store(weights + (<usize>i << 2), i32x4.splat(0));
+      continue;
+    }
+    let peaks = nothing;
+    for (let i = 0; i < count; i += 4) {
+      const at = <usize>i << 2;
+      let score = v128.load(scratch + SCORES + <usize>((i >> 4) * queries + query) * 64 + (at & 63));
+      if (scaled) score = f32x4.mul(score, v128.load(scratch + KEY_SCALES + at));
+      if (softcap != 0) score = f32x4.mul(f32x4.splat(softcap), tanh4(f32x4.mul(score, f32x4.splat(1 / softcap))));
+      if (i < low || i + 4 > high) score = v128.bitselect(score, nothing, seen(i, low, high));
+      v128.store(weights + at, score);
+      peaks = f32x4.pmax(peaks, score);
+    }
+    const before = load<f32>(state, 8);
+    const largest = max(maxLanes(peaks), before);
+    let total = load<f32>(state, 12);
+    if (total != 0 && largest > before) {
+      const shrink = exp1(before - largest);
+      const row = sums + (<usize>(query * headSize) << 2);
+      total *= shrink;
+      scaleTo(row, row, headSize, shrink);
+    }
+    const shift = f32x4.splat(largest);
+    let totals = f32x4.splat(0);
+    for (let i = 0; i < count; i += 4) {
+      const at = <usize>i << 2;
+      let weight = exp4(f32x4.sub(v128.load(weights + at), shift));
+      const partial = i < low || i + 4 > high;
+      if (partial) weight = v128.and(weight, seen(i, low, high));
+      totals = f32x4.add(totals, weight);
+      if (scaled) {
+        weight = f32x4.mul(weight, v128.load(scratch + VALUE_SCALES + at));
+        if (partial) weight = v128.and(weight, seen(i, low, high));
+      }
+      v128.store(weights + at, weight);
+    }
+    store<f32>(state, largest, 8);
+    store<f32>(state, total + sumLanes(totals), 12);
+  }
+}
+
+/** Which of the positions from `i` on lie in [low, high). */
 // @ts-ignore: decorator
 @inline
-function scaled(score: v128, scale: f32, softcap: f32): v128 {
-  const value = f32x4.mul(score, f32x4.splat(scale));
-  if (softcap == 0) return value;
-  return f32x4.mul(f32x4.splat(softcap), tanh4(f32x4.mul(value, f32x4.splat(1 / softcap))));
+function seen(i: i32, low: i32, high: i32): v128 {
+  const at = i32x4.add(i32x4.splat(i), v128.load(LANES));
+  return v128.and(i32x4.ge_s(at, i32x4.splat(low)), i32x4.lt_s(at, i32x4.splat(high)));
 }
 
-/** Scores are there in fours; the last four repeat the last key's. */
-function largestOf(scores: usize, count: i32): f32 {
-  let largest = v128.load(scores);
-  for (let i = 4; i < count; i += 4) largest = f32x4.pmax(largest, v128.load(scores + (<usize>i << 2)));
-  return maxLanes(largest);
-}
-
-/** scores = e^(scores - largest); returns their sum. */
-function exponentiate(scores: usize, count: i32, largest: f32): f32 {
-  const shift = f32x4.splat(largest);
-  let sums = f32x4.splat(0);
+/** out = x * factor, row of `size`. */
+function scaleTo(x: usize, out: usize, size: i32, factor: f32): void {
+  const factors = f32x4.splat(factor);
   let i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const at = scores + ((<usize>i) << 2);
-    const e = exp4(f32x4.sub(v128.load(at), shift));
-    v128.store(at, e);
-    sums = f32x4.add(sums, e);
-  }
-  let total = sumLanes(sums);
-  for (; i < count; i++) {
-    const at = scores + ((<usize>i) << 2);
-    const e = exp1(load<f32>(at) - largest);
-    store<f32>(at, e);
-    total += e;
-  }
-  return total;
-}
-
-function accumulatePair(
-  out0: usize,
-  out1: usize,
-  values: usize,
-  stride: usize,
-  count: i32,
-  headSize: i32,
-  scores: usize,
-): void {
-  let d = 0;
-  for (; d + 16 <= headSize; d += 16) {
-    const at0 = out0 + ((<usize>d) << 2);
-    const at1 = out1 + ((<usize>d) << 2);
-    let a0 = v128.load(at0);
-    let a1 = v128.load(at0, 16);
-    let a2 = v128.load(at0, 32);
-    let a3 = v128.load(at0, 48);
-    let b0 = v128.load(at1);
-    let b1 = v128.load(at1, 16);
-    let b2 = v128.load(at1, 32);
-    let b3 = v128.load(at1, 48);
-    let value = values + ((<usize>d) << 2);
-    for (let i = 0; i < count; i++) {
-      const score = scores + ((<usize>i) << 2);
-      const u = v128.load32_splat(score);
-      const v = v128.load32_splat(score, BLOCK << 2);
-      let x = v128.load(value);
-      a0 = madd(u, x, a0);
-      b0 = madd(v, x, b0);
-      x = v128.load(value, 16);
-      a1 = madd(u, x, a1);
-      b1 = madd(v, x, b1);
-      x = v128.load(value, 32);
-      a2 = madd(u, x, a2);
-      b2 = madd(v, x, b2);
-      x = v128.load(value, 48);
-      a3 = madd(u, x, a3);
-      b3 = madd(v, x, b3);
-      value += stride;
-    }
-    v128.store(at0, a0);
-    v128.store(at0, a1, 16);
-    v128.store(at0, a2, 32);
-    v128.store(at0, a3, 48);
-    v128.store(at1, b0);
-    v128.store(at1, b1, 16);
-    v128.store(at1, b2, 32);
-    v128.store(at1, b3, 48);
-  }
-  for (; d < headSize; d++) {
-    const column = (<usize>d) << 2;
-    let sum0 = load<f32>(out0 + column);
-    let sum1 = load<f32>(out1 + column);
-    for (let i = 0; i < count; i++) {
-      const score = scores + ((<usize>i) << 2);
-      const x = load<f32>(values + <usize>i * stride + column);
-      sum0 += load<f32>(score) * x;
-      sum1 += load<f32>(score + (BLOCK << 2)) * x;
-    }
-    store<f32>(out0 + column, sum0);
-    store<f32>(out1 + column, sum1);
-  }
-}
-
-function scaleRow(x: usize, size: i32, factor: f32): void {
-  let i = 0;
-  for (; i + 4 <= size; i += 4) {
-    const at = x + ((<usize>i) << 2);
-    v128.store(at, f32x4.mul(v128.load(at), f32x4.splat(factor)));
-  }
-  for (; i < size; i++) {
-    const at = x + ((<usize>i) << 2);
-    store<f32>(at, load<f32>(at) * factor);
-  }
+  for (; i + 4 <= size; i += 4) v128.store(out + (<usize>i << 2), f32x4.mul(v128.load(x + (<usize>i << 2)), factors));
+  for (; i < size; i++) store<f32>(out + (<usize>i << 2), load<f32>(x + (<usize>i << 2)) * factor);
 }

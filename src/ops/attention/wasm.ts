@@ -1,9 +1,11 @@
 import type { Lowerings } from "../../backends/wasm/backend.ts";
 import { float } from "../../backends/wasm/instruction.ts";
 import { ATTENTION } from "../../backends/wasm/opcodes.ts";
+import { keyValueTypes } from "./keyValue.ts";
 
-/** Scores of one block of positions for two heads, see wasm.as.ts. */
-const SCORE_BYTES = 2 * 128 * 4;
+/** See wasm.as.ts: queries of a tile, positions of a block. */
+const [QUERIES, BLOCK] = [48, 64];
+const FIXED_BYTES = 2 * QUERIES * BLOCK * 4 + 2 * BLOCK * 4 + QUERIES * 16;
 
 export const lowerAttention: Lowerings["attention"] = (op, { scratch }) => [
   {
@@ -23,7 +25,8 @@ export const lowerAttention: Lowerings["attention"] = (op, { scratch }) => [
       float(op.scale),
       op.window,
       float(op.softcap),
-      scratch.shared("scores", SCORE_BYTES * scratch.threads),
+      keyValueTypes.indexOf(op.cache.type),
+      ...scratch.perThread(FIXED_BYTES + 2 * (QUERIES + BLOCK) * op.headSize * 4),
     ],
   },
 ];

@@ -74,7 +74,7 @@ export const cases: readonly OperationCase[] = shapes.map((shape) => {
     }),
     operation: ({ q, k, v, rope, keys, values, positions, sequences }, _, rows) => ({
       op: "ropeStore",
-      ...{ q, k, v, rope, rotated, cache: { keys, values, capacity } },
+      ...{ q, k, v, rope, rotated, cache: { type: "f32", keys, values, capacity } },
       ...{ positions, sequences, rows, heads, kvHeads, headSize },
     }),
     results: ["q", "keys", "values"],

@@ -28,22 +28,21 @@ export interface RopeStoreShape {
   readonly capacity: number;
 }
 
-/** Queries in place, keys and values to [sequence, position] of the cache; see the operation `ropeStore`. */
+/** Queries in place, keys and values to [sequence, head, position] of the cache; see the operation `ropeStore`. */
 export function ropeStore(arrays: RopeStoreArrays, shape: RopeStoreShape): void {
   const { q, k, v, rope, keys, values, positions, sequences } = arrays;
   const { rows, heads, kvHeads, headSize, rotated, capacity } = shape;
-  const kvSize = kvHeads * headSize;
+  const headOf = (x: Float32Array, index: number) => x.subarray(index * headSize, (index + 1) * headSize);
   for (let row = 0; row < rows; row++) {
-    const at = (sequences[row] * capacity + positions[row]) * kvSize;
-    keys.set(k.subarray(row * kvSize, (row + 1) * kvSize), at);
-    values.set(v.subarray(row * kvSize, (row + 1) * kvSize), at);
-    if (!rope) continue;
-    const table = rope.subarray(row * rotated, (row + 1) * rotated);
-    for (let h = 0; h < heads; h++) {
-      rotateHead(q.subarray((row * heads + h) * headSize, (row * heads + h + 1) * headSize), table, rotated);
-    }
+    const table = rope?.subarray(row * rotated, (row + 1) * rotated);
     for (let h = 0; h < kvHeads; h++) {
-      rotateHead(keys.subarray(at + h * headSize, at + (h + 1) * headSize), table, rotated);
+      const place = (sequences[row] * kvHeads + h) * capacity + positions[row];
+      const key = headOf(keys, place);
+      key.set(headOf(k, row * kvHeads + h));
+      if (table) rotateHead(key, table, rotated);
+      headOf(values, place).set(headOf(v, row * kvHeads + h));
     }
+    if (!table) continue;
+    for (let h = 0; h < heads; h++) rotateHead(headOf(q, row * heads + h), table, rotated);
   }
 }

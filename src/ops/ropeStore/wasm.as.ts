@@ -1,4 +1,5 @@
 import { share } from "../../backends/wasm/parallel.as";
+import { F32, headBytesOf, storeHead } from "../attention/cacheRows.as";
 
 /** Rotates one head, halves apart by `half` elements, from `x` to `out`; the rest is copied. */
 function rotateHead(x: usize, out: usize, rope: usize, half: i32, headSize: i32): void {
@@ -26,7 +27,10 @@ function rotateHead(x: usize, out: usize, rope: usize, half: i32, headSize: i32)
   if (x != out) memory.copy(out + rest, x + rest, ((<usize>headSize) << 2) - rest);
 }
 
-/** args: q, k, v, rope (0 for none), half, keys, values, capacity, positions, sequences, rows, heads, kvHeads, headSize */
+/**
+ * args: q, k, v, rope (0 for none), half, keys, values, capacity, positions, sequences, rows, heads, kvHeads, headSize,
+ * type
+ */
 export function ropeStore(args: usize, t: i32, n: i32): void {
   const q = <usize>load<u32>(args);
   const k = <usize>load<u32>(args, 4);
@@ -43,27 +47,26 @@ export function ropeStore(args: usize, t: i32, n: i32): void {
   const kvHeads = load<i32>(args, 48);
   const headSize = load<i32>(args, 52);
 
-  const headBytes = (<usize>headSize) << 2;
+  const type = load<i32>(args, 56);
+
+  const rowBytes = <usize>headSize << 2;
+  const headBytes = headBytesOf(type, headSize);
   const end = share(rows, t + 1, n, 1);
   for (let row = share(rows, t, n, 1); row < end; row++) {
-    const word = (<usize>row) << 2;
-    const at = <usize>load<i32>(sequences + word) * capacity + load<i32>(positions + word);
-    const kvBytes = <usize>kvHeads * headBytes;
-    const keyRow = keys + at * kvBytes;
-    const qRow = q + <usize>(row * heads) * headBytes;
-    const kRow = k + <usize>row * kvBytes;
-    memory.copy(values + at * kvBytes, v + <usize>row * kvBytes, kvBytes);
-    if (!rope) {
-      memory.copy(keyRow, kRow, kvBytes);
-      continue;
-    }
-    const table = rope + ((<usize>(row * half * 2)) << 2);
-    for (let h = 0; h < heads; h++) {
-      const head = qRow + <usize>h * headBytes;
-      rotateHead(head, head, table, half, headSize);
+    const word = <usize>row << 2;
+    const sequence = load<i32>(sequences + word);
+    const position = load<i32>(positions + word);
+    const table = rope + (<usize>(row * half * 2) << 2);
+    if (rope) {
+      let query = q + <usize>(row * heads) * rowBytes;
+      for (let h = 0; h < heads; h++, query += rowBytes) rotateHead(query, query, table, half, headSize);
     }
     for (let h = 0; h < kvHeads; h++) {
-      rotateHead(kRow + <usize>h * headBytes, keyRow + <usize>h * headBytes, table, half, headSize);
+      const key = k + <usize>(row * kvHeads + h) * rowBytes;
+      const to = <usize>((sequence * kvHeads + h) * capacity + position) * headBytes;
+      if (rope) rotateHead(key, type == F32 ? keys + to : key, table, half, headSize);
+      if (!rope || type != F32) storeHead(type, key, keys + to, headSize);
+      storeHead(type, v + <usize>(row * kvHeads + h) * rowBytes, values + to, headSize);
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { Lowerings } from "../../backends/wasm/backend.ts";
 import { ROPE_STORE } from "../../backends/wasm/opcodes.ts";
+import { keyValueTypes } from "../attention/keyValue.ts";
 
 export const lowerRopeStore: Lowerings["ropeStore"] = (op) => [
   {
@@ -19,6 +20,7 @@ export const lowerRopeStore: Lowerings["ropeStore"] = (op) => [
       op.heads,
       op.kvHeads,
       op.headSize,
+      keyValueTypes.indexOf(op.cache.type),
     ],
     tokenRows: op.rows,
   },
