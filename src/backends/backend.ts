@@ -50,8 +50,17 @@ export interface ResidualSource {
   readonly members: readonly ResidualMember[];
   /** Reads all rows, [columns, stride], into `target`. */
   readonly read: (target: Uint8Array) => Promise<unknown>;
-  /** Given when rows are to stay in a file and be read when they are chosen: they then take none of the backend's memory. */
-  readonly file?: { readonly name: string; readonly descriptor: number; readonly position: number };
+  /** Given when rows are to stay in a file and be read when they are chosen. */
+  readonly file?: RowFile;
+}
+
+export interface RowFile {
+  readonly name: string;
+  readonly descriptor: number;
+  /** First byte of the first row. */
+  readonly position: number;
+  /** Rows that may stay in the backend's memory, those chosen most often. Default none. */
+  readonly cachedRows?: number;
 }
 
 /** The part of a residual's rows that belongs to one weight. */

@@ -52,6 +52,8 @@ export interface StoredResidual {
   readonly file: typeof RESIDUAL_FILE;
   /** Bits of a value: 2, 4, 8 or 16. */
   readonly bits: number;
+  /** Input channels of 1024 that the model was planned with, by kind of layer: what it is run with unless told otherwise. */
+  readonly channels?: Readonly<Record<"qkv" | "o" | "gateUp" | "down", number>>;
 }
 
 /** Names of the two tensors that stand for a weight. */
@@ -121,7 +123,15 @@ function isSize(value: unknown): boolean {
 }
 
 function isStoredResidual(value: unknown): value is StoredResidual {
-  return isRecord(value) && value.file === RESIDUAL_FILE && [2, 4, 8, 16].includes(value.bits as number);
+  if (!isRecord(value) || value.file !== RESIDUAL_FILE) return false;
+  const { bits, channels } = value;
+  return [2, 4, 8, 16].includes(bits as number) && (channels === undefined || areChannels(channels));
+}
+
+function areChannels(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const shares = [value.qkv, value.o, value.gateUp, value.down];
+  return shares.every((share) => typeof share === "number" && share >= 0 && share <= 1024);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -47,6 +47,7 @@ export interface LoadFlags {
   readonly select: Selection;
   readonly profile: string | undefined;
   readonly residualStore: ResidualStore;
+  readonly residualCache: number | undefined;
   readonly context?: number;
   readonly chunk?: number;
   readonly policy?: string;
@@ -61,7 +62,7 @@ export async function loadModel(name: string, flags: LoadFlags): Promise<Model> 
   const channels = flags.channels === undefined ? undefined : parseShares(flags.channels, "--channels");
   const compensation = flags.noCompensation
     ? (false as const)
-    : { channels, select, store: flags.residualStore };
+    : { channels, select, store: flags.residualStore, cacheBytes: flags.residualCache };
   const text = flags.profile === undefined ? undefined : await readTextFile(flags.profile, "--profile");
   const notices: string[] = [];
   let untuned = false;

@@ -40,6 +40,10 @@ export const engineFlags = {
   residualStore: choice(["memory", "file"], "memory", {
     help: "where residual rows stay; file takes no memory and reads them at each step",
   }),
+  residualCache: byteCount({
+    help: "memory for the rows chosen most often, where they stay in the file",
+    standard: "none",
+  }),
   policy: text({
     value: "FILE",
     help: "policy map to choose kernels by",
@@ -100,6 +104,10 @@ export const budgetFlags = {
     { from: 0, whole: false, above: true },
     { environment: false, help: "tokens per second to decode on this machine, all sequences together" },
   ),
+  rows: toggle({
+    environment: false,
+    help: "with --speed: buy residual rows too where they are worth more than bits",
+  }),
   batch: numberOr(1, { from: 1, to: 64 }, { help: "sequences decoded side by side, for times" }),
   remeasure: toggle({
     environment: false,

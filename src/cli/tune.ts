@@ -1,8 +1,7 @@
 import { availableParallelism } from "node:os";
 import { availableSimd } from "../backends/wasm/module.ts";
 import { spawnNodeWorker } from "../backends/wasm/workers.node.ts";
-import { LAYER_KINDS } from "../compensation/groups.ts";
-import { parseShare } from "../compensation/settings.ts";
+import { formatShares, parseShare } from "../compensation/settings.ts";
 import { breather } from "../engine/breathe.ts";
 import { Model } from "../engine/model.ts";
 import { productShapes } from "../engine/productShapes.ts";
@@ -72,11 +71,10 @@ async function tuneChannels(name: string, threads: number, slowdown: number, map
     });
     await model.weights.residuals?.close();
     line.clear();
-    const shares = LAYER_KINDS.map((kind) => `${kind} ${channels[kind]}`).join(", ");
     const cost = `${(100 * (seconds / secondsWithout - 1)).toFixed(1)}% slower`;
     return {
       entry: { layers: model.weights.residuals!.key, slowdown, channels: { ...channels } },
-      text: `compensated channels of 1024: ${shares}; ${cost}\n`,
+      text: `compensated channels of 1024: ${formatShares(channels)}; ${cost}\n`,
     };
   } finally {
     line.clear();

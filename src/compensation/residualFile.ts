@@ -11,12 +11,22 @@ import { CheckpointError, UnsupportedError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import type { ResidualBits } from "../quantizers/residual.ts";
 import { type ResidualGroup, residualGroups, residualNames, rowLayoutOf } from "./groups.ts";
+import type { ChannelShares } from "./settings.ts";
 
 /** Where residual rows are while a model runs: in the backend's memory, or in the file. */
 export type ResidualStore = "memory" | "file";
 
+export interface ResidualPlace {
+  /** Default `memory`. */
+  readonly store?: ResidualStore;
+  /** Bytes of memory for the rows of the file that are chosen most often. Default 0. */
+  readonly cacheBytes?: number;
+}
+
 export interface ResidualFile {
   readonly bits: ResidualBits;
+  /** Channels that the model was planned with. */
+  readonly channels?: ChannelShares;
   readonly groups: readonly { readonly group: ResidualGroup; readonly source: ResidualSource }[];
   close(): Promise<void>;
 }
@@ -36,11 +46,11 @@ export function layersKey({ bits, groups }: Pick<ResidualFile, "bits" | "groups"
 export async function openResidual(
   checkpoint: Checkpoint,
   decoder: DecoderSpec,
-  store: ResidualStore,
+  { store = "memory", cacheBytes = 0 }: ResidualPlace = {},
 ): Promise<ResidualFile | undefined> {
   const quantization = quantizationOf(checkpoint);
   if (!quantization?.residual) return undefined;
-  const { file } = quantization.residual;
+  const { file, channels } = quantization.residual;
   const bits = quantization.residual.bits as ResidualBits;
   const source = await checkpoint.openFile?.(file);
   if (!source) {
@@ -61,14 +71,13 @@ export async function openResidual(
       found.map(async (group) => {
         const residual = await sourceOf(group, bits, entries, source);
         if (store === "memory") return { group, source: residual };
-        const position = entries.get(residualNames(group.name).codes)!.offset;
-        return {
-          group,
-          source: { ...residual, file: { name: source.name, descriptor: descriptor!, position } },
-        };
+        const { offset: position } = entries.get(residualNames(group.name).codes)!;
+        const cachedRows = Math.floor(cacheBytes / found.length / residual.stride);
+        const rows = { name: source.name, descriptor: descriptor!, position, cachedRows };
+        return { group, source: { ...residual, file: rows } };
       }),
     );
-    return { bits, groups, close: () => source.close() };
+    return { bits, channels, groups, close: () => source.close() };
   } catch (error) {
     await source.close();
     throw error;

@@ -46,6 +46,11 @@ export function parseShares(text: string, from: string): ChannelShares {
   ) as Record<LayerKind, number>;
 }
 
+/** For people: `qkv 32, o 16, gateUp 8, down 32`. */
+export function formatShares(channels: ChannelShares): string {
+  return LAYER_KINDS.map((kind) => `${kind} ${channels[kind]}`).join(", ");
+}
+
 /**
  * How much calibration for compensation heeds all inputs beside what compensation leaves to the weights: best at 2 and 3
  * bits by trial, a straight line between and beyond.

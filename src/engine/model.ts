@@ -6,7 +6,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { ActivationPrecision, KeyValueType } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { openResidual, type ResidualStore } from "../compensation/residualFile.ts";
+import { openResidual, type ResidualPlace } from "../compensation/residualFile.ts";
 import {
   type ChannelShares,
   type CompensationSettings,
@@ -49,9 +49,7 @@ export interface ModelOptions {
   readonly floats?: FloatScheme;
 }
 
-export interface CompensationOptions extends Partial<CompensationSettings> {
-  /** Where residual rows stay. Default `memory`. */
-  readonly store?: ResidualStore;
+export interface CompensationOptions extends Partial<CompensationSettings>, ResidualPlace {
   /** Channels that were tuned for layers of this kind, see {@link layersKey}: taken when none are given. */
   readonly tuned?: (layers: string) => ChannelShares | undefined;
 }
@@ -87,7 +85,7 @@ export class Model {
       cacheType: cacheTypeOf(options.kvCache),
       reading: {
         activations: options.activations ?? "int8",
-        ...(weights.residuals && { compensation: settingsOf(options.compensation, weights.residuals.key) }),
+        ...(weights.residuals && { compensation: settingsOf(options.compensation, weights.residuals) }),
       },
     });
     this.speculation = new Speculation(this.runner);
@@ -99,7 +97,7 @@ export class Model {
     const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
     const weights = await loadWeights(spec, checkpoint, backend, options.floats ?? floatSchemeFor(spec));
     const { compensation = {} } = options;
-    const file = compensation && (await openResidual(checkpoint, spec, compensation.store ?? "memory"));
+    const file = compensation && (await openResidual(checkpoint, spec, compensation));
     if (file) {
       const residuals = await Residuals.load(file, backend).catch(async (error: unknown) => {
         await file.close();
@@ -203,9 +201,10 @@ export function parametersOf(spec: DecoderSpec): number {
   return [...linears, ...ends].reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 }
 
-function settingsOf(options: ModelOptions["compensation"], layers: string): CompensationSettings {
+function settingsOf(options: ModelOptions["compensation"], residuals: Residuals): CompensationSettings {
   const { channels, select = "exact", tuned } = options || {};
-  return { channels: channels ?? tuned?.(layers) ?? uniformShares(DEFAULT_CHANNELS), select };
+  const usual = uniformShares(DEFAULT_CHANNELS);
+  return { channels: channels ?? tuned?.(residuals.key) ?? residuals.channels ?? usual, select };
 }
 
 function cacheTypeOf(asked: KeyValueType = DEFAULT_CACHE): KeyValueType {

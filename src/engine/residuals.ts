@@ -4,7 +4,7 @@ import type { Slot } from "../backends/slot.ts";
 import type { ResidualGroup } from "../compensation/groups.ts";
 import { type InputProfile, magnitudeOfRank } from "../compensation/profile.ts";
 import { layersKey, type ResidualFile } from "../compensation/residualFile.ts";
-import { type CompensationSettings, channelsOf } from "../compensation/settings.ts";
+import { type ChannelShares, type CompensationSettings, channelsOf } from "../compensation/settings.ts";
 import { UsageError } from "../errors.ts";
 import type { LinearSpec } from "../models/decoder.ts";
 
@@ -21,6 +21,8 @@ export class Residuals {
   readonly groups: readonly LoadedResidual[];
   /** See {@link layersKey}. */
   readonly key: string;
+  /** Channels that the model was planned with. */
+  readonly channels: ChannelShares | undefined;
   readonly #byMember = new Map<LinearSpec, LoadedResidual>();
   readonly #profiles = new Map<ResidualGroup, { profile: InputProfile; energies: Slot }>();
   readonly #backend: Backend;
@@ -29,6 +31,7 @@ export class Residuals {
   private constructor(groups: readonly LoadedResidual[], backend: Backend, file: ResidualFile) {
     this.groups = groups;
     this.key = layersKey(file);
+    this.channels = file.channels;
     this.#backend = backend;
     this.#file = file;
     this.byteLength = groups.reduce((sum, { handle }) => sum + handle.byteLength, 0);

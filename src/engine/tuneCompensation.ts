@@ -4,6 +4,7 @@ import { type MeasuredCosts, MOST_CHANNELS, tuneChannels } from "../compensation
 import { UsageError } from "../errors.ts";
 import type { Model } from "./model.ts";
 import type { Reading } from "./reading.ts";
+import type { Runner } from "./runner.ts";
 
 /** Channels per 1024 that each kind is timed with. */
 const POINTS = [16, 64, 128, MOST_CHANNELS];
@@ -29,26 +30,51 @@ export interface TuneCompensationOptions {
 
 /** Finds by measurement how many channels a model may compensate within a slowdown. Overwrites the cache. */
 export async function tuneCompensation(
-  model: Model,
+  { runner, source }: Pick<Model, "runner" | "source">,
   { slowdown, onProgress, signal }: TuneCompensationOptions,
 ): Promise<TunedCompensation> {
-  const { reading } = model.runner;
-  const { compensation, ...plain } = reading;
-  if (!compensation) {
-    throw new UsageError(`${model.source}: has no residual; quantize it with --residual 4`);
-  }
+  const { compensation, ...plain } = runner.reading;
+  if (!compensation) throw new UsageError(`${source}: has no residual; quantize it with --residual 4`);
   const { select } = compensation;
-  const having = (channels: ChannelShares): Reading => ({ ...plain, compensation: { channels, select } });
-  const only = (kind: LayerKind, channels: number) => having({ ...uniformShares(0), [kind]: channels });
+  const { costs, secondsWithout } = await measureCosts(runner, {
+    onProgress: (done, total) => onProgress?.(done, total + 1),
+    signal,
+  });
+  let budget = slowdown * secondsWithout;
+  let result: TunedCompensation | undefined;
+  for (let i = 0; i < TRIES; i++) {
+    const channels = tuneChannels(costs, budget);
+    const compensated = { ...plain, compensation: { channels, select } };
+    const [without, seconds] = await fastest(runner, [plain, compensated]);
+    result = { channels, secondsWithout: without, seconds, costs };
+    if (seconds <= without * (1 + slowdown)) break;
+    // Together the kinds cost more than each alone says.
+    budget *= Math.min(0.9, (slowdown * without) / (seconds - without));
+  }
+  onProgress?.(1, 1);
+  return result!;
+}
+
+/** What some numbers of channels of each kind of layer add to a step of a runner whose model has a residual. */
+export async function measureCosts(
+  runner: Runner,
+  { onProgress, signal }: Pick<TuneCompensationOptions, "onProgress" | "signal"> = {},
+): Promise<{ readonly costs: MeasuredCosts; readonly secondsWithout: number }> {
+  const { compensation, ...plain } = runner.reading;
+  const select = compensation?.select ?? "exact";
+  const only = (kind: LayerKind, channels: number): Reading => {
+    const shares = { ...uniformShares(0), [kind]: channels };
+    return { ...plain, compensation: { channels: shares, select } };
+  };
   const single = LAYER_KINDS.flatMap((kind) => POINTS.map((channels) => ({ kind, channels })));
   // One reading after the other beside the plain one: a runner keeps few recorded steps.
   const added: number[] = [];
   let secondsWithout = Infinity;
   for (const [i, { kind, channels }] of single.entries()) {
-    const [without, seconds] = await fastest(model, [plain, only(kind, channels)]);
+    const [without, seconds] = await fastest(runner, [plain, only(kind, channels)]);
     secondsWithout = Math.min(secondsWithout, without);
     added.push(Math.max(0, seconds - without));
-    onProgress?.(i + 1, single.length + 1);
+    onProgress?.(i + 1, single.length);
     signal?.throwIfAborted();
   }
   const costs = Object.fromEntries(
@@ -57,28 +83,17 @@ export async function tuneCompensation(
       single.flatMap((point, i) => (point.kind === kind ? [{ ...point, seconds: added[i] }] : [])),
     ]),
   ) as unknown as MeasuredCosts;
-  let budget = slowdown * secondsWithout;
-  let result: TunedCompensation | undefined;
-  for (let i = 0; i < TRIES; i++) {
-    const channels = tuneChannels(costs, budget);
-    const [without, seconds] = await fastest(model, [plain, having(channels)]);
-    result = { channels, secondsWithout: without, seconds, costs };
-    if (seconds <= without * (1 + slowdown)) break;
-    // Together the kinds cost more than each alone says.
-    budget *= Math.min(0.9, (slowdown * without) / (seconds - without));
-  }
-  onProgress?.(single.length + 1, single.length + 1);
-  return result!;
+  return { costs, secondsWithout };
 }
 
-async function fastest(model: Model, readings: readonly Reading[]): Promise<number[]> {
+async function fastest(runner: Runner, readings: readonly Reading[]): Promise<number[]> {
   const best = readings.map(() => Infinity);
   for (let round = 0; round < ROUNDS; round++) {
     for (const [i, reading] of readings.entries()) {
-      const ids = [(round * 7919 + 1) % model.spec.vocabularySize];
-      const positions = [round % model.context];
+      const ids = [(round * 7919 + 1) % runner.spec.vocabularySize];
+      const positions = [round % runner.cache.capacity];
       const started = performance.now();
-      await model.runner.step({ ids, positions }, "last", reading);
+      await runner.step({ ids, positions }, "last", reading);
       best[i] = Math.min(best[i], (performance.now() - started) / 1000);
     }
   }

@@ -75,6 +75,8 @@ describe("a model and its residual", () => {
     expect(await logitsOf(folder, few, { threads: 3 })).toEqual(one);
     expect(await logitsOf(folder, { ...few, store: "file" }, { threads: 2 })).toEqual(one);
     expect(await logitsOf(folder, { ...few, store: "file" })).toEqual(one);
+    const cached = { ...few, store: "file", cacheBytes: 20_000 } as const;
+    expect(await logitsOf(folder, cached, { threads: 2 })).toEqual(one);
     expect(relativeError(await logitsOf(folder, few, { backend: "reference" }), one)).toBeLessThan(1e-4);
   });
 
@@ -166,6 +168,22 @@ describe("a residual file that is damaged", () => {
       await expect(run).rejects.toThrow(/residual.safetensors: ends earlier.*--no-compensation/);
     },
   );
+
+  it("restored after it could not be read: no row of the cache is taken for what it is not", async () => {
+    const folder = await quantized(4);
+    const path = join(folder, "residual.safetensors");
+    const wanted = await logitsOf(folder, few);
+    const use = async (model: Model) => {
+      const bytes = readFileSync(path);
+      await model.runner.step({ ids: [1], positions: [0] }, "last");
+      truncateSync(path, 4000);
+      await expect(model.runner.step({ ids: [2], positions: [1] }, "last")).rejects.toThrow(CheckpointError);
+      // The same file, not another of its name.
+      writeFileSync(path, bytes);
+    };
+    const cached = { ...few, store: "file", cacheBytes: 100_000 } as const;
+    expect(await logitsOf(folder, cached, { use })).toEqual(wanted);
+  });
 
   it("deleted while the model runs: the open file goes on", async () => {
     const folder = await quantized(4);

@@ -3,6 +3,7 @@
 
 import { add, addBias } from "../../ops/add/wasm.as";
 import { attention } from "../../ops/attention/wasm.as";
+import { placeRows } from "../../ops/compensate/places.as";
 import { addResidual, fetchResidual } from "../../ops/compensate/rows.as";
 import { selectChannels } from "../../ops/compensate/select.as";
 import { embed } from "../../ops/embed/wasm.as";
@@ -61,6 +62,7 @@ function execute(program: usize, t: i32, n: i32): void {
     else if (code == op.ADD_BIAS) addBias(args, t, n);
     else if (code == op.SELECT_CHANNELS) selectChannels(args, t, n);
     else if (code == op.ADD_RESIDUAL) addResidual(args, t, n);
+    else if (code == op.PLACE_ROWS) placeRows(args, t, n);
     else if (code == op.FETCH_RESIDUAL) fetchResidual(args, t, n);
     else if (code == op.EMBED) embed(args, t, n);
     else if (code == op.SOFTCAP) softcap(args, t, n);

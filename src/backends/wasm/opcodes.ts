@@ -29,6 +29,7 @@ export const SUPPRESS = 42;
 export const SELECT_CHANNELS = 50;
 export const FETCH_RESIDUAL = 51;
 export const ADD_RESIDUAL = 52;
+export const PLACE_ROWS = 53;
 
 /** Set in an instruction's flags word when the next one may start before all threads are done with this. */
 export const NO_BARRIER = 1;
@@ -44,5 +45,7 @@ export const SLEEPERS = 384;
 export const MAY_WAIT = 448;
 /** Why rows of slow memory could not be read, 0 while all could; see rowFetcher.ts. */
 export const FETCH_PROBLEM = 512;
+/** How often that happened: caches of rows are void after each. */
+export const FETCH_FAILURES = 576;
 /** Last generation that each thread has seen, a word each: up to 256 threads. */
 export const SEEN = 1024;

@@ -1,17 +1,17 @@
 import { CheckpointError, UnsupportedError } from "../../errors.ts";
 
 /**
- * Reads rows of a file into the kernels' memory, in the middle of a step: the listed rows (u32) of `stride` bytes, which
- * begin at byte `high` 2^32 + `low`, one after another to `to`. Returns 0, END_OF_FILE or the negative error number.
+ * Reads rows of a file into the kernels' memory, in the middle of a step. Rows have `stride` bytes and begin at byte
+ * `high` 2^32 + `low`; `reads` is the address of `count` triples (u32): first row, rows, address they go to. Returns 0,
+ * END_OF_FILE or the negative error number.
  */
 export type FetchRows = (
   file: number,
   low: number,
   high: number,
   stride: number,
-  list: number,
+  reads: number,
   count: number,
-  to: number,
 ) => number;
 
 const END_OF_FILE = 1;
@@ -31,19 +31,14 @@ export const fetchNothing: FetchRows = () => UNSUPPORTED;
 
 /** The reader of one thread. Threads get its source text, so it names nothing outside itself. */
 export function rowFetcher(readSync: ReadSync, memory: WebAssembly.Memory): FetchRows {
-  return (file, low, high, stride, list, count, to) => {
-    const rows = new Uint32Array(memory.buffer, list, count);
-    const target = new Uint8Array(memory.buffer, to, count * stride);
+  return (file, low, high, stride, reads, count) => {
+    const words = new Uint32Array(memory.buffer, reads, 3 * count);
+    const target = new Uint8Array(memory.buffer);
     const start = (high >>> 0) * 4294967296 + (low >>> 0);
-    let row = 0;
-    while (row < count) {
-      // Neighbours in the file are one read.
-      let next = row + 1;
-      while (next < count && rows[next] === rows[next - 1] + 1) next++;
-      const end = next * stride;
-      let at = row * stride;
-      const shift = start + rows[row] * stride - at;
-      while (at < end) {
+    for (let i = 0; i < words.length; i += 3) {
+      const end = words[i + 2] + words[i + 1] * stride;
+      const shift = start + words[i] * stride - words[i + 2];
+      for (let at = words[i + 2]; at < end; ) {
         let read = 0;
         try {
           read = readSync(file, target, at, end - at, shift + at);
@@ -53,7 +48,6 @@ export function rowFetcher(readSync: ReadSync, memory: WebAssembly.Memory): Fetc
         if (read === 0) return 1;
         at += read;
       }
-      row = next;
     }
     return 0;
   };

@@ -197,6 +197,39 @@ export class LayerPass {
     };
   }
 
+  /** Shows every distinct input of the layer's linear weights, [tokens, columns], and replaces the hidden states. */
+  async inputs(
+    layer: LoadedLayer,
+    hidden: Float32Array,
+    see: (weights: readonly string[], inputs: Float32Array) => void,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const backend = this.#backend;
+    const copies: { weights: string[]; size: number; out: Slot }[] = [];
+    const splice = (operations: Operation[]) => {
+      let linears = 0;
+      return operations.flatMap((operation): Operation[] => {
+        if (operation.op !== "linear") return [operation];
+        const { input, rows, weights } = operation;
+        const size = weights[0].columns;
+        const { out } = (copies[linears++] ??= {
+          weights: [...new Set(weights.map((handle) => layer.names.get(handle)!))],
+          size,
+          out: backend.reserve(this.#buffers.rows * size * 4),
+        });
+        return [{ op: "suppress", input, out, rows, size, channels: 0 }, operation];
+      });
+    };
+    const show = async (rows: number) => {
+      for (const { weights, size, out } of copies) see(weights, await backend.readFloats(out, rows * size));
+    };
+    try {
+      await this.#run(layer, hidden, splice, true, signal, show);
+    } finally {
+      for (const { out } of copies) backend.free(out);
+    }
+  }
+
   /** Replaces the hidden states that enter a layer by those that leave it. */
   async advance(layer: LoadedLayer, hidden: Float32Array, signal?: AbortSignal): Promise<void> {
     await this.#run(layer, hidden, (operations) => operations, true, signal);
@@ -212,6 +245,7 @@ export class LayerPass {
     change: (operations: Operation[]) => Operation[],
     keep: boolean,
     signal?: AbortSignal,
+    after?: (rows: number) => Promise<void>,
   ): Promise<void> {
     const { spec, weights } = layer;
     const backend = this.#backend;
@@ -240,6 +274,7 @@ export class LayerPass {
           const program = programs.get(rows) ?? record(rows);
           programs.set(rows, program);
           await backend.run(program);
+          await after?.(rows);
           if (keep) states.set(await backend.readFloats(buffers.hidden, states.length));
           row += rows;
         }

@@ -11,36 +11,34 @@ const BLOCK: i32 = 128;
 
 // @ts-ignore: decorator
 @external("env", "fetchRows")
-declare function fetchRows(file: i32, low: i32, high: i32, stride: i32, list: usize, count: i32, to: usize): i32;
+declare function fetchRows(file: i32, low: i32, high: i32, stride: i32, reads: usize, count: i32): i32;
 
 /**
- * args: list, rows, file, position (low and high word), stride, to. Reads the listed rows of a file one after another.
- * Every thread reads some; what goes wrong is noted for whoever started the program.
+ * args: reads, file, position (low and high word), stride. Every thread does some of the readings that places.as.ts asked
+ * for; what goes wrong is noted for whoever started the program.
  */
 export function fetchResidual(args: usize, t: i32, n: i32): void {
-  const list = <usize>load<u32>(args);
-  const rows = load<i32>(args, 4);
-  const stride = load<i32>(args, 20);
-  const from = share(rows, t, n, 1);
-  const count = share(rows, t + 1, n, 1) - from;
+  const reads = <usize>load<u32>(args);
+  const all = load<i32>(reads);
+  const from = share(all, t, n, 1);
+  const count = share(all, t + 1, n, 1) - from;
   if (count == 0) return;
-  const to = <usize>load<u32>(args, 24) + <usize>from * stride;
-  const problem = fetchRows(
-    load<i32>(args, 8), load<i32>(args, 12), load<i32>(args, 16), stride, list + (<usize>from << 2), count, to,
-  );
-  if (problem) atomic.store<i32>(op.FETCH_PROBLEM, problem);
+  const first = reads + 4 + <usize>from * 12;
+  const problem = fetchRows(load<i32>(args, 4), load<i32>(args, 8), load<i32>(args, 12), load<i32>(args, 16), first, count);
+  if (!problem) return;
+  atomic.store<i32>(op.FETCH_PROBLEM, problem);
+  atomic.add<i32>(op.FETCH_FAILURES, 1);
 }
 
 /**
- * args: x, columns, list, values, scales, sums, channels, rows' base, stride, whether rows lie in the list's order,
- * bits, out, tokens, size, weight scales
+ * args: x, columns, list, values, scales, sums, channels, base, unit, rows, bits, out, tokens, size, weight scales. The row
+ * of the list's i-th channel begins at base + unit * rows[i].
  */
 export function addResidual(args: usize, t: i32, n: i32): void {
   const columns = load<i32>(args, 4);
   const channels = load<i32>(args, 24);
   const base = <usize>load<u32>(args, 28);
-  const stride = <usize>load<u32>(args, 32);
-  const inOrder = load<i32>(args, 36);
+  const unit = <usize>load<u32>(args, 32);
   const bits = load<i32>(args, 40);
   const tokens = load<i32>(args, 48);
   const size = load<i32>(args, 52);
@@ -55,12 +53,12 @@ export function addResidual(args: usize, t: i32, n: i32): void {
     const sums = <usize>load<u32>(args, 20) + ((<usize>token * blocks) << 2);
     const x = <usize>load<u32>(args) + ((<usize>token * columns) << 2);
     const out = <usize>load<u32>(args, 44) + ((<usize>token * size) << 2);
-    const rows = inOrder ? base + <usize>(token * even) * stride : base;
+    const rows = <usize>load<u32>(args, 36) + ((<usize>token * even) << 2);
     for (let first = share(size, t, n, perVector); first < end; first += perVector) {
-      const from = rows + (<usize>(first / perVector) << 4);
+      const from = base + (<usize>(first / perVector) << 4);
       const to = out + (<usize>first << 2);
       if (bits == 16) {
-        halfRows(x, list, channels, from, stride, inOrder, to, size - first);
+        halfRows(x, list, channels, from, unit, rows, to, size - first);
         continue;
       }
       const weightScales = <usize>load<u32>(args, 56) + (<usize>first << 2);
@@ -70,8 +68,7 @@ export function addResidual(args: usize, t: i32, n: i32): void {
         for (let block = 0; block < blocks; block++) {
           const at = block * BLOCK;
           codeRows(
-            list + (<usize>at << 2), values + (<usize>at << 1), min(BLOCK, even - at),
-            inOrder ? from + <usize>at * stride : from, stride, inOrder, bits, shift,
+            rows + (<usize>at << 2), values + (<usize>at << 1), min(BLOCK, even - at), from, unit, bits, shift,
             load<i32>(sums + (<usize>block << 2)) * ((1 << bits) - 1), scale,
             weightScales + (<usize>column << 2), to + (<usize>column << 2), size - first - column,
           );
@@ -86,7 +83,7 @@ export function addResidual(args: usize, t: i32, n: i32): void {
  * A code c stands for (2 c - offset / sum of x) / 2, so the products are 2 sum(c x) - offset, halved with `scale`.
  */
 function codeRows(
-  list: usize, values: usize, count: i32, rows: usize, stride: usize, inOrder: i32, bits: i32, shift: i32,
+  rows: usize, values: usize, count: i32, base: usize, unit: usize, bits: i32, shift: i32,
   offset: i32, scale: f32, weightScales: usize, out: usize, room: i32,
 ): void {
   const mask = i8x16.splat(<i8>((<i32>1 << bits) - 1));
@@ -94,8 +91,8 @@ function codeRows(
   let a0 = i32x4.splat(0);
   let a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
   for (let i = 0; i < count; i += 2) {
-    const p = rows + <usize>(inOrder ? i : load<i32>(list + (<usize>i << 2))) * stride;
-    const q = rows + <usize>(inOrder ? i + 1 : load<i32>(list + (<usize>i << 2), 4)) * stride;
+    const p = base + <usize>load<u32>(rows + (<usize>i << 2)) * unit;
+    const q = base + <usize>load<u32>(rows + (<usize>i << 2), 4) * unit;
     const x = v128.load32_splat(values + (<usize>i << 1));
     const v = v128.load(p);
     const w = v128.load(q);
@@ -150,18 +147,18 @@ function addFour(values: v128, out: usize, room: i32): void {
 
 /** Eight outputs of rows of halfs. */
 function halfRows(
-  x: usize, list: usize, channels: i32, rows: usize, stride: usize, inOrder: i32, out: usize, room: i32,
+  x: usize, list: usize, channels: i32, base: usize, unit: usize, rows: usize, out: usize, room: i32,
 ): void {
   const mask = v128.load(HALF_MASK);
-  const unit = v128.load(HALF_SCALE);
+  const half = v128.load(HALF_SCALE);
   let a = f32x4.splat(0);
   let b = a;
   for (let i = 0; i < channels; i++) {
-    const channel = load<i32>(list + (<usize>i << 2));
-    const row = rows + <usize>(inOrder ? i : channel) * stride;
-    const value = v128.load32_splat(x + (<usize>channel << 2));
-    a = madd(half4(row, mask, unit), value, a);
-    b = madd(half4(row + 8, mask, unit), value, b);
+    const at = <usize>i << 2;
+    const row = base + <usize>load<u32>(rows + at) * unit;
+    const value = v128.load32_splat(x + (<usize>load<u32>(list + at) << 2));
+    a = madd(half4(row, mask, half), value, a);
+    b = madd(half4(row + 8, mask, half), value, b);
   }
   addFour(a, out, room);
   if (room > 4) addFour(b, out + 16, room - 4);

@@ -17,7 +17,8 @@ const BLOCK: i32 = 128;
  *
  * Per token: list holds the channels as u32, their number rounded up to even by repeating the last; values the inputs
  * as i16 of 1/32767 of the largest, 0 for the repeated one; scales what a unit of values stands for; sums the sum of
- * values over each block of 128. Taken from the last thread down, since the first one prepares the input meanwhile.
+ * values over each block of 128. Dealt in reverse: a single token is chosen for by the first thread
+ * while the last one prepares its input.
  */
 export function selectChannels(args: usize, t: i32, n: i32): void {
   const x = <usize>load<u32>(args);

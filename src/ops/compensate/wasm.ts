@@ -1,7 +1,12 @@
 import type { ChannelSelection, Linear } from "../../backends/operation.ts";
 import { slotPart } from "../../backends/slot.ts";
 import type { LoweringContext } from "../../backends/wasm/backend.ts";
-import { type FloatArgument, float, type Instruction } from "../../backends/wasm/instruction.ts";
+import {
+  type Deferred,
+  type FloatArgument,
+  float,
+  type Instruction,
+} from "../../backends/wasm/instruction.ts";
 import * as code from "../../backends/wasm/opcodes.ts";
 import type { PackedResidual } from "./load.ts";
 
@@ -9,10 +14,12 @@ import type { PackedResidual } from "./load.ts";
 const BLOCK = 128;
 /** Most bytes of rows that are read from a file at a time, unless one token needs more. */
 const STAGING_BYTES = 1 << 19;
+/** Bytes between two rows that may be read along with them, as places.as.ts has it. */
+const GAP_BYTES = 4096;
 
 export interface LoweredCompensation {
   /** Chooses the channels; what comes next need not wait for it unless it is `fetch`. */
-  readonly select: Instruction;
+  readonly select: readonly Instruction[];
   /** Reads rows that need no output yet, beside the products. */
   readonly fetch: readonly Instruction[];
   /** Adds to the outputs of the products. */
@@ -44,47 +51,66 @@ export function lowerCompensation(
       ...[input.place, tokens, columns, channels, ...selectionArgs(selection), ...keys],
       ...[list, values, scales, sums],
     ],
+    // One token's rows are placed by the thread that chose them.
+    independent: tokens === 1,
   };
-  const group = store.kind === "file" ? Math.max(1, Math.floor(STAGING_BYTES / (even * stride))) : tokens;
-  const staging =
-    store.kind === "file"
-      ? scratch.shared("rows", Math.min(group, tokens) * even * stride)
-      : store.data.place;
-  const part = (region: { resolve: () => number }, bytes: number) => ({
-    resolve: () => region.resolve() + bytes,
-  });
-
-  const fetchOf = (first: number, count: number): Instruction[] => {
-    if (store.kind === "memory") return [];
-    const position = [store.position % 2 ** 32, Math.floor(store.position / 2 ** 32)];
-    const args = [part(list, first * even * 4), count * even, store.descriptor, ...position, stride, staging];
-    return [{ code: code.FETCH_RESIDUAL, args }];
-  };
-  const addOf = (first: number, count: number): Instruction[] =>
+  const addOf = (first: number, count: number, rows: (member: number) => RowArguments): Instruction[] =>
     outputs.map((output, i) => {
       const size = residual.rows[i];
-      const { offset, scales: weightScales } = residual.parts[i];
-      const base = typeof staging === "number" ? staging + offset : part(staging, offset);
       return {
         code: code.ADD_RESIDUAL,
         args: [
-          ...[input.place + first * columns * 4, columns, part(list, first * even * 4)],
-          ...[part(values, first * even * 2), part(scales, first * 4), part(sums, first * blocks * 4)],
-          ...[channels, base, stride, store.kind === "file" ? 1 : 0, bits],
-          ...[slotPart(output, first * size * 4, count * size * 4).place, count, size, weightScales.place],
+          ...[input.place + first * columns * 4, columns, after(list, first * even * 4)],
+          ...[after(values, first * even * 2), after(scales, first * 4), after(sums, first * blocks * 4)],
+          ...[channels, ...rows(residual.parts[i].offset), bits],
+          ...[slotPart(output, first * size * 4, count * size * 4).place, count, size],
+          residual.parts[i].scales.place,
         ],
         // Each writes an output of its own.
         independent: i < outputs.length - 1,
       };
     });
-
-  const add: Instruction[] = [];
-  for (let first = 0; first < tokens; first += group) {
-    const count = Math.min(group, tokens - first);
-    if (first > 0) add.push(...fetchOf(first, count));
-    add.push(...addOf(first, count));
+  if (store.kind === "memory") {
+    const rows = (offset: number): RowArguments => [store.data.place + offset, stride, list];
+    return { select: [select], fetch: [], add: addOf(0, tokens, rows) };
   }
-  return { select, fetch: fetchOf(0, Math.min(group, tokens)), add };
+
+  const { descriptor, position, cache } = store;
+  const bytes = Math.min(STAGING_BYTES, tokens * even * (stride + GAP_BYTES));
+  const capacity = Math.min(columns, Math.max(even, Math.floor(bytes / stride)));
+  // So many tokens that all their rows fit.
+  const group = capacity === columns ? tokens : Math.floor(capacity / even);
+  const most = Math.min(group, tokens) * even;
+  const places = scratch.shared("row places", most * 4);
+  const reads = scratch.shared("row readings", 4 + Math.min(most, columns) * 12);
+  const staging = scratch.shared("rows", capacity * stride);
+  const table = scratch.shared("row table", columns * 4);
+  const place = (first: number, count: number): Instruction => ({
+    code: code.PLACE_ROWS,
+    args: [
+      ...[after(list, first * even * 4), count * even, columns, stride, table, staging, capacity],
+      ...[cache?.slot.place ?? 0, cache?.rows ?? 0, cache?.first ?? 0, tokens === 1 ? 1 : 0, places, reads],
+    ],
+  });
+  const words = [position % 2 ** 32, Math.floor(position / 2 ** 32)];
+  const fetch = { code: code.FETCH_RESIDUAL, args: [reads, descriptor, ...words, stride] };
+  const rows = (offset: number): RowArguments => [offset, 1, places];
+  const groups = Array.from({ length: Math.ceil(tokens / group) }, (_, i) => {
+    const count = Math.min(group, tokens - i * group);
+    return { place: place(i * group, count), add: addOf(i * group, count, rows) };
+  });
+  return {
+    select: [select, groups[0].place],
+    fetch: [fetch],
+    add: groups.flatMap((each, i) => (i === 0 ? each.add : [each.place, fetch, ...each.add])),
+  };
+}
+
+/** Base, unit and offsets of the rows, as rows.as.ts has them. */
+type RowArguments = [base: number, unit: number, offsets: Deferred];
+
+function after(region: Deferred, bytes: number): Deferred {
+  return { resolve: () => region.resolve() + bytes };
 }
 
 /** Mode and its two numbers, as select.as.ts has them. */

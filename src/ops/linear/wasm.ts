@@ -57,8 +57,9 @@ const lowerLinear = (
   const { compensation } = op;
   if (!compensation) return [...steps, ...products, ...biases];
   const { select, fetch, add } = lowerCompensation({ ...op, compensation }, context);
-  // The last thread chooses while the first prepares the input, and the products read nothing that either chose.
+  // One thread chooses while another prepares the input, and the products read nothing that either chose.
   const independent = steps.length > 0 || fetch.length === 0;
+  const chosen = select.with(-1, { ...select.at(-1)!, independent });
   const reads = fetch.map((each) => ({ ...each, independent: true }));
-  return [{ ...select, independent }, ...steps, ...reads, ...products, ...biases, ...add];
+  return [...chosen, ...steps, ...reads, ...products, ...biases, ...add];
 };
