@@ -14,6 +14,7 @@ export const PLAN_VERSION = 1;
 const MAX_CHOICES = 100_000;
 const name = z.string().min(1).max(500);
 const amount = z.number().nonnegative();
+const share = z.number().min(0).max(1024);
 
 const choiceSchema = z.object({
   layers: z
@@ -43,6 +44,17 @@ export const modelPlanSchema = z.object({
     z.object({ tokensPerSecond: amount, batch: amount }),
   ]),
   choice: z.array(choiceSchema).min(1).max(MAX_CHOICES),
+  compensation: z
+    .object({
+      bits: z
+        .union([z.literal(2), z.literal(4), z.literal(8), z.literal(16)])
+        .describe("Of a residual value."),
+      channels: z
+        .object({ qkv: share, o: share, gateUp: share, down: share })
+        .describe("Input channels compensated of 1024, by kind of layer."),
+    })
+    .optional()
+    .describe("Residual rows that the plan buys, see docs/compensation.md."),
   predicted: z.object({
     bytes: amount.describe("Size of model.safetensors, exact."),
     linearBits: amount.describe("Bits per weight of the linear layers, scales included."),

@@ -12,6 +12,8 @@ import { calibrationGains } from "../engine/planning/gains.node.ts";
 import { plannableModel } from "../engine/planning/layers.ts";
 import { defaultPalette, type LayerFacts, type ModelBudget } from "../engine/planning/problem.ts";
 import { costProfile } from "../engine/planning/profile.node.ts";
+import { measureRowFacts } from "../engine/planning/rowFacts.node.ts";
+import type { RowFacts } from "../engine/planning/rows.ts";
 import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
@@ -114,6 +116,22 @@ export async function costsOf(checkpoint: Checkpoint, flags: PlannerFlags): Prom
     const onProgress = (done: number, total: number) => line.update(done, total);
     const run = { schemes, batch, threads, anew, onProgress, signal: interruptible() };
     return new Costs(await costProfile(checkpoint, run));
+  } finally {
+    line.clear();
+  }
+}
+
+/** What residual rows would do and take: measured anew each time, in less than a minute for small models. */
+export async function rowFactsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<RowFacts> {
+  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const line = progressLine("measuring residual rows");
+  try {
+    return await measureRowFacts(checkpoint, {
+      texts: texts.length > 0 ? texts : undefined,
+      threads: flags.threads,
+      onProgress: (done, total) => line.update(done, total),
+      signal: interruptible(),
+    });
   } finally {
     line.clear();
   }

@@ -1,9 +1,11 @@
 import type { ModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { formatShares } from "../compensation/settings.ts";
 import { Planner } from "../engine/planning/planner.ts";
 import type { ModelBudget } from "../engine/planning/problem.ts";
+import { planWithRows } from "../engine/planning/rows.ts";
 import { UsageError } from "../errors.ts";
-import { budgetOf, costsOf, layerFacts, type PlannerFlags, paletteOf } from "./budget.ts";
+import { budgetOf, costsOf, layerFacts, type PlannerFlags, paletteOf, rowFactsOf } from "./budget.ts";
 import { writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
@@ -40,24 +42,33 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
 export async function makePlan(
   checkpoint: Checkpoint,
   budget: ModelBudget,
-  flags: PlannerFlags,
+  flags: PlannerFlags & { readonly rows: boolean },
   timed = false,
 ): Promise<ModelPlan> {
+  if (flags.rows && (!("tokensPerSecond" in budget) || budget.batch > 1)) {
+    throw new UsageError(
+      "--rows spends time: it goes with --speed and --batch 1; see halftone tune --slowdown",
+    );
+  }
   const palette = paletteOf(flags.schemes);
   const { embeddingScheme } = flags;
   const facts = await layerFacts(checkpoint, flags);
   const costs = timed || "tokensPerSecond" in budget ? await costsOf(checkpoint, flags) : undefined;
-  return new Planner(checkpoint, { ...facts, palette, embeddingScheme, costs }).plan(budget);
+  const options = { ...facts, palette, embeddingScheme };
+  if (!flags.rows || !costs) return new Planner(checkpoint, { ...options, costs }).plan(budget);
+  return planWithRows(checkpoint, { ...options, costs }, budget, await rowFactsOf(checkpoint, flags));
 }
 
 /** What a plan promises, in two or three lines. */
-export function summaryOf(name: string, { predicted, bound, objective, gap }: ModelPlan): string {
+export function summaryOf(name: string, plan: ModelPlan): string {
+  const { predicted, bound, objective, gap, compensation } = plan;
   const { bytes, linearBits, loss, tokensPerSecond } = predicted;
   const speed = tokensPerSecond === undefined ? "" : `, ${significant(tokensPerSecond)} tokens/s`;
   return (
     `${name}: ${formatBytes(bytes)} (${bytes} bytes), linear layers at ${linearBits.toFixed(3)} bits with scales${speed}\n` +
     `predicted loss ${significantly(loss)} nats per token; of what was planned ${significantly(objective)}, ` +
-    `and no plan is below ${significantly(bound)} (gap ${(100 * gap).toFixed(3)}%)\n`
+    `and no plan is below ${significantly(bound)} (gap ${(100 * gap).toFixed(3)}%)\n` +
+    (compensation ? `compensated channels of 1024: ${formatShares(compensation.channels)}\n` : "")
   );
 }
 

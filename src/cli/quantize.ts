@@ -34,6 +34,8 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const signal = interruptible();
   try {
     const plan = await planOf(checkpoint, flags);
+    const bought = plan?.compensation;
+    const residual = flags.residual === "none" ? bought?.bits : (Number(flags.residual) as ResidualBits);
     const result = await quantizeCheckpoint(checkpoint, folder, {
       scheme,
       embeddingScheme,
@@ -41,7 +43,8 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       rotate: !noRotation,
       seed,
       calibrate,
-      residual: flags.residual === "none" ? undefined : (Number(flags.residual) as ResidualBits),
+      residual,
+      channels: bought?.channels,
       threads: flags.threads,
       resume: !flags.noResume,
       signal,

@@ -12,6 +12,7 @@ import {
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { filesByteLength } from "../../checkpoint/safetensors/shards.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
+import type { ChannelShares } from "../../compensation/settings.ts";
 import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
@@ -56,6 +57,8 @@ export interface QuantizeRun extends QuantizeOptions {
   readonly calibrate?: CalibrateOptions;
   /** Stores the residual with this many bits a weight, for dynamic error compensation. Default: none. */
   readonly residual?: ResidualBits;
+  /** Channels that the model was planned with: it is run with them unless told otherwise. */
+  readonly channels?: ChannelShares;
   /** Threads that compute; the result does not depend on it. Default all cores. */
   readonly threads?: number;
   /** Continue what an unfinished run with the same options left. Default true. */
@@ -249,14 +252,14 @@ function progressOf(total: number, { onProgress }: QuantizeRun) {
 function configOf(
   checkpoint: Checkpoint,
   plan: TensorPlan,
-  { residual: bits }: QuantizeRun,
+  { residual: bits, channels }: QuantizeRun,
 ): Record<string, unknown> {
   const quantization: QuantizationConfig = {
     quant_method: QUANT_METHOD,
     version: FORMAT_VERSION,
     source: checkpoint.source,
     tensors: Object.fromEntries(storedWeights(plan)),
-    ...(bits && { residual: { file: RESIDUAL_FILE, bits } }),
+    ...(bits && { residual: { file: RESIDUAL_FILE, bits, ...(channels && { channels }) } }),
   };
   return { ...checkpoint.config, quantization_config: quantization };
 }
