@@ -3,9 +3,10 @@
  * seconds per token split into drafts and verification (Figure 4), and whether every token is the verifier's own.
  *
  * node bench/speculation.ts MODEL [--json] [--data FILE] [--prompts 8] [--tokens 96] [--batch 1,8] [--threads 1]
- *   [--verifier float,int8] [--drafts 2,3,4,5,6] [--plot FILE]
+ *   [--verifier float,int8] [--drafts 2,3,4,5,6] [--rounds 2] [--exits 4,6] [--plot FILE]
  *
  * --data: JSON Lines; `question`, `prompt` or `text` of each is asked through the chat template where there is one.
+ * --exits: also draft with so many of the first layers alone.
  * --plot: SVG of the float verifier's acceptance and seconds per token, at the first batch.
  */
 import { readFile, writeFile } from "node:fs/promises";
@@ -20,6 +21,7 @@ import { ngramDrafter } from "../src/speculation/ngram.ts";
 import { adaptivePolicy, type DraftPolicy, fixedPolicy } from "../src/speculation/policy.ts";
 import { readingDrafter } from "../src/speculation/readingDrafter.ts";
 import { Speculator } from "../src/speculation/speculator.ts";
+import type { SpeculationStatistics } from "../src/speculation/statistics.ts";
 import { growTogether } from "../src/speculation/together.ts";
 import { table } from "./measure.ts";
 
@@ -34,6 +36,8 @@ const { values: flags, positionals } = parseArgs({
     threads: { type: "string", default: "1" },
     verifier: { type: "string", default: "float,int8" },
     drafts: { type: "string", default: "2,3,4,5,6" },
+    rounds: { type: "string", default: "2" },
+    exits: { type: "string", default: "" },
     plot: { type: "string" },
   },
 });
@@ -152,29 +156,21 @@ async function measure(verifier: ActivationPrecision, batch: number): Promise<Re
     for (const policy of policies) {
       await growTogether(model.runner, prompts.slice(0, batch), 24, new Speculator(model.runner, policy));
     }
-    for (let at = 0; at + batch <= prompts.length; at += batch) {
-      let own: readonly (readonly number[])[] | undefined;
-      for (const [i, policy] of policies.entries()) {
-        const speculator = new Speculator(model.runner, policy);
-        const { answers, seconds } = await growTogether(
-          model.runner,
-          prompts.slice(at, at + batch),
-          count,
-          speculator,
-        );
-        own ??= answers;
-        const { drafted, accepted, tokensPerVerify, draftSeconds, verifySeconds } = speculator.statistics;
-        const tokens = batch * (count - 1);
-        const result = found[i];
-        result.tokens += tokens;
-        result.seconds += seconds;
-        result.drafted += drafted;
-        result.accepted += accepted;
-        result.verifications += tokens / tokensPerVerify;
-        result.draftSeconds += draftSeconds;
-        result.verifySeconds += verifySeconds;
-        result.wrong += answers.flat().filter((id, k) => id !== own!.flat()[k]).length;
-        result.bytes = Math.max(result.bytes, model.backend.bytesAllocated);
+    const order = ways.map((_, i) => i);
+    for (let round = 0; round < Number(flags.rounds); round++) {
+      for (let at = 0; at + batch <= prompts.length; at += batch) {
+        const answers: (readonly number[])[] = [];
+        for (const i of order) {
+          const speculator = new Speculator(model.runner, policies[i]);
+          const parts = prompts.slice(at, at + batch);
+          const grown = await growTogether(model.runner, parts, count, speculator);
+          answers[i] = grown.answers.flat();
+          add(found[i], speculator.statistics, grown.seconds, batch * (count - 1));
+          found[i].bytes = Math.max(found[i].bytes, model.backend.bytesAllocated);
+        }
+        for (const i of order) found[i].wrong += answers[i].filter((id, k) => id !== answers[0][k]).length;
+        // Back and forth, so that what else the machine does hits all ways alike.
+        order.reverse();
       }
     }
     return found;
@@ -183,25 +179,41 @@ async function measure(verifier: ActivationPrecision, batch: number): Promise<Re
   }
 }
 
+function add(result: Result, statistics: SpeculationStatistics, seconds: number, tokens: number): void {
+  const { drafted, accepted, tokensPerVerify, draftSeconds, verifySeconds } = statistics;
+  result.tokens += tokens;
+  result.seconds += seconds;
+  result.drafted += drafted;
+  result.accepted += accepted;
+  result.verifications += tokens / tokensPerVerify;
+  result.draftSeconds += draftSeconds;
+  result.verifySeconds += verifySeconds;
+}
+
 /** The first is the verifier alone. */
 function waysOf({ runner }: Model, verifier: ActivationPrecision): Way[] {
   const fixed = (name: string, drafters: Drafter[], length: number): Way => {
     return { name, length, policy: () => fixedPolicy(drafters, length) };
   };
+  const exits = flags.exits ? numbers(flags.exits) : [];
   const readings: Record<string, Reading> = {
     w4a8: { ...runner.reading, activations: "int8" },
     w4a4: { ...runner.reading, activations: "int4" },
     ...(runner.reading.compensation ? { uncompensated: { activations: verifier } } : {}),
+    ...Object.fromEntries(
+      exits.map((layers) => [`exit ${layers}`, { ...runner.reading, activations: "int8", layers }]),
+    ),
   };
   const names = Object.keys(readings).filter((name) => name !== "w4a8" || verifier !== "int8");
   const readers = names.map((name) => readingDrafter(name, runner, readings[name]));
+  const lasting = readers.filter(({ name }) => !name.startsWith("exit"));
   return [
     { name: "off", policy: () => fixedPolicy([], 1) },
     ...readers.flatMap((reader) =>
       numbers(flags.drafts).map((length) => fixed(reader.name, [reader], length)),
     ),
     fixed("ngram", [ngramDrafter()], 4),
-    { name: "auto", policy: () => adaptivePolicy([ngramDrafter(), ...readers], { rests: true }) },
+    { name: "auto", policy: () => adaptivePolicy([ngramDrafter(), ...lasting], { rests: true }) },
   ];
 }
 

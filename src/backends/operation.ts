@@ -21,9 +21,9 @@ export interface LinearHandle {
 
 /**
  * How precisely activations are read by products with quantized weights: as they are, or after the rotation rounded to
- * 8 or 4 bits per token and group of 128. Float weights take them as they are.
+ * 16, 8 or 4 bits per token and group of 128. Float weights take them as they are.
  */
-export type ActivationPrecision = "float" | "int8" | "int4";
+export type ActivationPrecision = "float" | "int16" | "int8" | "int4";
 
 /** What quantizing took from the weights of one input, a row per input channel, for use by a backend. */
 export interface ResidualHandle {

@@ -19,7 +19,9 @@ export const output = (help: string) => text({ value: "PATH", short: "o", enviro
 export const engineFlags = {
   threads: number(threads, { help: "threads that compute", standard: "all cores" }),
   backend: choice(["wasm", "reference"], "wasm", { help: "what computes; reference is slow and plain" }),
-  activations: choice(["int8", "float", "int4"], "int8", { help: "how quantized layers read their input" }),
+  activations: choice(["int8", "int16", "float", "int4"], "int8", {
+    help: "how quantized layers read their input",
+  }),
   kvCache: choice(keyValueTypes, DEFAULT_CACHE, {
     help: "how keys and values are held; f16 halves their memory, int8 takes a quarter",
   }),

@@ -47,7 +47,7 @@ export function forward(
     rows,
     scale: spec.embeddingScale,
   });
-  spec.layers.forEach((layer, i) => {
+  spec.layers.slice(0, reading.layers).forEach((layer, i) => {
     step.layer(layer, i);
   });
   const logitRows = logitRowsOf(wanted, rows);

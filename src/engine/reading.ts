@@ -8,11 +8,15 @@ export interface Reading {
   readonly activations: ActivationPrecision;
   /** What the residual adds to the products of quantized layers; nothing when absent. */
   readonly compensation?: CompensationSettings;
+  /** How many of the layers are run, from the first on, before the head; all when absent. An experiment for drafts. */
+  readonly layers?: number;
 }
 
 /** The same for readings that are the same. */
-export function readingKey({ activations, compensation }: Reading): string {
-  if (!compensation) return activations;
-  const { channels, select } = compensation;
-  return [activations, select, ...LAYER_KINDS.map((kind) => channels[kind])].join(" ");
+export function readingKey({ activations, compensation, layers }: Reading): string {
+  const settings = compensation && [
+    compensation.select,
+    ...LAYER_KINDS.map((kind) => compensation.channels[kind]),
+  ];
+  return [activations, layers, ...(settings ?? [])].join(" ");
 }

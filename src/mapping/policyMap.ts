@@ -77,5 +77,5 @@ function keyOfShape({ n, k, scheme, activationBits }: PolicyShape): string {
 }
 
 function bitsOf(activations: ActivationPrecision): number {
-  return { float: 32, int8: 8, int4: 4 }[activations];
+  return { float: 32, int16: 16, int8: 8, int4: 4 }[activations];
 }

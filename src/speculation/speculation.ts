@@ -20,7 +20,7 @@ export interface SpeculationOptions {
 }
 
 /** From the most precise reading to the least. */
-const precisions: readonly ActivationPrecision[] = ["float", "int8", "int4"];
+const precisions: readonly ActivationPrecision[] = ["float", "int16", "int8", "int4"];
 const drafts = { w4a8: "int8", w4a4: "int4" } as const;
 
 /** Bursts at an answer's start that go without drafts: the first may be recorded on the way. */

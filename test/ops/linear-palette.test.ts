@@ -69,7 +69,7 @@ describe.each(["relaxed", "plain"] as const)("the palette's products, %s SIMD", 
       if ("readRows" in weight) throw new Error("quantized weights were expected");
       const decoded = quantizerFor(scheme).decode(weight);
       const all = gaussian(most * columns, 71);
-      for (const activations of ["float", "int8", "int4"] as const) {
+      for (const activations of ["float", "int16", "int8", "int4"] as const) {
         const read = activations === "float" ? all : roundActivations(all, columns, activations);
         const expected = new Float32Array(most * rows);
         linear(read, decoded, undefined, expected, most, rows, columns);

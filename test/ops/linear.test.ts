@@ -15,7 +15,7 @@ const flippedTolerance = 2e-3;
 const int8Error = 3e-2;
 
 function integerTolerance(precision: IntegerPrecision) {
-  const rotated = (flippedTolerance * 127) / largestInteger[precision];
+  const rotated = tolerance + (flippedTolerance * 127) / largestInteger[precision];
   return ({ name }: OperationCase) => (name.includes("rotated") ? rotated : tolerance);
 }
 
@@ -26,7 +26,7 @@ checkOperation("linear, float activations", {
   tolerance,
 });
 
-for (const precision of ["int8", "int4"] as const) {
+for (const precision of ["int16", "int8", "int4"] as const) {
   checkOperation(`linear, ${precision} activations`, {
     cases: [...integerSchemes.flatMap((scheme) => linearCases(scheme, precision)), ...mixedCases(precision)],
     tolerance: integerTolerance(precision),

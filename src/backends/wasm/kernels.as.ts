@@ -14,6 +14,7 @@ import { linearFieldsFloat, linearTilesFloat } from "../../ops/linear/decoded.as
 import { linearFieldsDirect } from "../../ops/linear/directProducts.as";
 import { linearFieldsInt8 } from "../../ops/linear/fieldProducts.as";
 import { linearF16, linearF32 } from "../../ops/linear/float.as";
+import { addHalves } from "../../ops/linear/halves.as";
 import { linearNibbleDirect } from "../../ops/linear/nibbleDirect.as";
 import { linearNibbleInt8 } from "../../ops/linear/nibbleInt8.as";
 import { linearPlanes } from "../../ops/linear/planeProducts.as";
@@ -58,6 +59,7 @@ function execute(program: usize, t: i32, n: i32): void {
     else if (code == op.ROPE_STORE) ropeStore(args, t, n);
     else if (code == op.ATTENTION) attention(args, t, n);
     else if (code == op.GATE) gate(args, t, n);
+    else if (code == op.ADD_HALVES) addHalves(args, t, n);
     else if (code == op.ADD) add(args, t, n);
     else if (code == op.ADD_BIAS) addBias(args, t, n);
     else if (code == op.SELECT_CHANNELS) selectChannels(args, t, n);

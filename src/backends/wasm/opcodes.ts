@@ -23,6 +23,7 @@ export const LINEAR_FIELDS_INT8 = 18;
 export const LINEAR_NIBBLE_DIRECT = 19;
 export const LINEAR_FIELDS_DIRECT = 20;
 export const LINEAR_PLANES = 21;
+export const ADD_HALVES = 22;
 export const GRAM_PACK = 40;
 export const GRAM = 41;
 export const SUPPRESS = 42;

@@ -5,8 +5,21 @@ export type IntegerPrecision = Exclude<ActivationPrecision, "float">;
 /** Activations of a token that share a scale; quantize.as.ts counts on it. */
 export const GROUP = 128;
 
-/** The largest integer of each precision, its negative being the smallest. All are held as int8. */
-export const largestInteger: Readonly<Record<IntegerPrecision, number>> = { int8: 127, int4: 7 };
+/**
+ * The largest integer of each precision, its negative being the smallest. Those of 8 and 4 bits are held as int8; of 16
+ * bits two bytes are, q = 256 high + low, each in a row of its own: the partition (8, 8), whose low part is rounded to
+ * [-128, 127], so that the largest is 127 * 256 + 127.
+ */
+export const largestInteger: Readonly<Record<IntegerPrecision, number>> = {
+  int16: 32639,
+  int8: 127,
+  int4: 7,
+};
+
+/** Rows of bytes that a token's integers take. */
+export function byteRows(precision: ActivationPrecision): number {
+  return precision === "int16" ? 2 : 1;
+}
 
 /**
  * x [tokens, columns] rounded to integers and back, in the arithmetic of the format: per token and group,

@@ -2,6 +2,7 @@ import type { ActivationPrecision } from "../../backends/operation.ts";
 import type { SimdLevel } from "../../backends/wasm/module.ts";
 import { UnsupportedError } from "../../errors.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
+import { byteRows } from "./activations.ts";
 import type { PackedLinear } from "./packed.ts";
 import { fieldLayouts } from "./plan.ts";
 import type { LinearPolicy, StrategyName } from "./policy.ts";
@@ -21,9 +22,12 @@ export function chooseStrategy(
   policy?: LinearPolicy,
 ): Strategy {
   const { rows: n, columns: k, scheme } = weight;
-  const wanted = policy?.({ n, k, scheme, activations, m });
+  // 16 bits are two rows of 8, and multiplied as such.
+  const asked = activations === "int16" ? "int8" : activations;
+  const byteM = m * byteRows(activations);
+  const wanted = policy?.({ n, k, scheme, activations: asked, m: byteM });
   const declined: string[] = [];
-  for (const name of new Set([...(wanted ? [wanted] : []), ...builtInOrder(m)])) {
+  for (const name of new Set([...(wanted ? [wanted] : []), ...builtInOrder(byteM)])) {
     const strategy = strategies.find((each) => each.name === name)!;
     const reason =
       strategy.integers && activations === "float" ? "it reads integers" : strategy.declines(weight);

@@ -5,7 +5,7 @@
  * @module
  */
 import type { LoweringContext } from "../../backends/wasm/backend.ts";
-import type { Instruction } from "../../backends/wasm/instruction.ts";
+import type { Address, Instruction } from "../../backends/wasm/instruction.ts";
 import * as code from "../../backends/wasm/opcodes.ts";
 import { GROUP } from "./activations.ts";
 import type { PreparedInput } from "./input.ts";
@@ -35,7 +35,7 @@ export interface Strategy {
   lower(
     weight: PackedLinear,
     input: PreparedInput,
-    out: number,
+    out: Address,
     tokens: number,
     context: LoweringContext,
   ): Instruction;
@@ -144,7 +144,7 @@ function product(
   instruction: number,
   weight: PackedLinear,
   { integers }: PreparedInput,
-  out: number,
+  out: Address,
   tokens: number,
   rest: Instruction["args"],
 ): Instruction {

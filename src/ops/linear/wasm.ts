@@ -1,9 +1,9 @@
 import type { Linear } from "../../backends/operation.ts";
 import type { LoweringContext, Lowerings } from "../../backends/wasm/backend.ts";
 import type { Instruction } from "../../backends/wasm/instruction.ts";
-import { ADD_BIAS } from "../../backends/wasm/opcodes.ts";
+import { ADD_BIAS, ADD_HALVES } from "../../backends/wasm/opcodes.ts";
 import { lowerCompensation } from "../compensate/wasm.ts";
-import { largestInteger } from "./activations.ts";
+import { byteRows, type IntegerPrecision } from "./activations.ts";
 import { chooseStrategy } from "./dispatch.ts";
 import { type PreparedInput, prepareInput } from "./input.ts";
 import type { PackedLinear } from "./packed.ts";
@@ -23,7 +23,6 @@ const lowerLinear = (
 ): Instruction[] => {
   const weights = op.weights as readonly PackedLinear[];
   const { rows, activations } = op;
-  const largest = activations === "float" ? undefined : largestInteger[activations];
   const strategies = new Map(
     weights.map((weight) => [weight, chooseStrategy(weight, activations, rows, policy)]),
   );
@@ -33,14 +32,23 @@ const lowerLinear = (
     const key = rotationKey(rotation);
     if (inputs.has(key)) continue;
     const reader = weights.find((weight) => rotationKey(weight.rotation) === key && integer(weight));
-    const integers = reader && { ...reader, largest: largest! };
+    const integers = reader && { ...reader, precision: activations as IntegerPrecision };
     inputs.set(key, prepareInput(op.input.place, rows, rotation, integers, inputs.size, context));
   }
-  const products = weights.map((weight, i): Instruction => {
+  const sums: Instruction[] = [];
+  const multiplied = weights.map((weight, i): Instruction => {
     const input = inputs.get(rotationKey(weight.rotation))!;
-    const product = strategies.get(weight)!.lower(weight, input, op.outputs[i].place, rows, context);
-    // Only the last product of the group has to be waited for.
-    return { ...product, independent: i < weights.length - 1 };
+    const strategy = strategies.get(weight)!;
+    const out = op.outputs[i].place;
+    const halves = strategy.integers ? byteRows(activations) : 1;
+    if (halves === 1) return strategy.lower(weight, input, out, rows, context);
+    const both = context.scratch.shared(`halves ${i}`, halves * rows * weight.rows * 4);
+    sums.push({ code: ADD_HALVES, args: [both, out, rows, weight.rows] });
+    return strategy.lower(weight, input, both, halves * rows, context);
+  });
+  // Only the last one of the group has to be waited for.
+  const products = [...multiplied, ...sums].map((product, i, { length }) => {
+    return { ...product, independent: i < length - 1 };
   });
   const biases = op.biases.flatMap((bias, i): Instruction[] =>
     bias
