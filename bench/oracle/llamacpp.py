@@ -2,7 +2,8 @@
 
 Needs torch, transformers, gguf and llama-cpp-python. The float model is a Llama as `halftone convert` writes it; windows
 and calibration sequences are JSON arrays of arrays of token ids, so that no tokenizer comes between. The embedding and
-the output head stay float, as in bench/schemes.ts. Every result is a line of --results and is not measured again.
+the output head stay float, as in bench/schemes.ts, or with --whole take what llama.cpp gives them, for whole files.
+Every result is a line of --results and is not measured again.
 
 python bench/oracle/llamacpp.py --model DIR --windows IDS.json --calibration IDS.json --results FILE [--types Q4_0,...]
 """
@@ -95,11 +96,12 @@ def importance(model, sequences):
     return {key: (value / tokens).numpy().astype(np.float32) for key, value in sums.items()}
 
 
-def quantize(source, target, kind, matrix, threads):
+def quantize(source, target, kind, matrix, threads, whole):
     params = llama_cpp.llama_model_quantize_default_params()
     params.ftype = getattr(llama_cpp, f"LLAMA_FTYPE_MOSTLY_{kind}")
     params.nthread = threads
-    params.output_tensor_type = params.token_embedding_type = gguf.GGMLQuantizationType.F32.value
+    if not whole:
+        params.output_tensor_type = params.token_embedding_type = gguf.GGMLQuantizationType.F32.value
     if matrix:
         array = (llama_cpp.llama_model_imatrix_data * (len(matrix) + 1))()
         for entry, (name, values) in zip(array, matrix.items()):
@@ -177,6 +179,7 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--types", default=TYPES)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--whole", action="store_true")
     flags = parser.parse_args()
     torch.set_grad_enabled(False)
     torch.set_num_threads(flags.threads)
@@ -195,7 +198,7 @@ def main():
             path = source
             if kind != "ALL_F32":
                 path = target
-                quantize(source, target, kind, with_matrix and matrix, flags.threads)
+                quantize(source, target, kind, with_matrix and matrix, flags.threads, flags.whole)
             scorer = Scorer(path, len(windows[0]), flags.threads)
             result = {
                 "model": flags.model,

@@ -182,11 +182,16 @@ export interface Softcap {
   readonly limit: number;
 }
 
-/** sums += input^T . input over the rows, upper triangle (column >= row) only: what calibration learns of an input. */
+/**
+ * sums += input^T . diag(weights) . input over the rows, upper triangle (column >= row) only: what calibration learns
+ * of an input.
+ */
 export interface Gram {
   readonly op: "gram";
   /** [rows, size] */
   readonly input: Slot;
+  /** [rows], not negative; absent: ones. */
+  readonly weights?: Slot;
   /** [size, size] */
   readonly sums: Slot;
   readonly rows: number;

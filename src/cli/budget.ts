@@ -6,11 +6,8 @@
 import { z } from "zod";
 import { problemsOf } from "../budget/problem.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { calibrationSequences } from "../engine/calibrate/sequences.ts";
 import { Costs } from "../engine/planning/costs.ts";
-import { calibrationGains } from "../engine/planning/gains.node.ts";
-import { plannableModel } from "../engine/planning/layers.ts";
-import { defaultPalette, type LayerFacts, type ModelBudget } from "../engine/planning/problem.ts";
+import { defaultPalette, type LayerFacts, lossKey, type ModelBudget } from "../engine/planning/problem.ts";
 import { costProfile } from "../engine/planning/profile.node.ts";
 import { measureRowFacts } from "../engine/planning/rowFacts.node.ts";
 import type { RowFacts } from "../engine/planning/rows.ts";
@@ -18,7 +15,6 @@ import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
-import { createTokenizer } from "../text/tokenizer.ts";
 import { readJsonFile, readTextFile } from "./files.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -65,8 +61,17 @@ export function paletteOf(names: string | undefined): string[] | undefined {
   });
 }
 
+const layerSchema = z.object({
+  name: z.string(),
+  sensitivity: z.number(),
+  calibrationGain: z.number().optional(),
+});
+
+type LayerFact = z.infer<typeof layerSchema>;
+
 const sensitivitiesSchema = z.object({
-  layers: z.array(z.object({ name: z.string(), sensitivity: z.number() })).min(1),
+  layers: z.array(layerSchema).min(1),
+  measured: z.array(z.object({ layer: z.string(), option: z.string(), loss: z.number() })).optional(),
 });
 
 /**
@@ -75,36 +80,18 @@ const sensitivitiesSchema = z.object({
  */
 export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Promise<LayerFacts> {
   const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
-  const layers = flags.sensitivities
-    ? await readSensitivities(flags.sensitivities)
-    : await measuredSensitivities(checkpoint, texts, flags);
-  const gains = texts.length > 0 ? await measuredGains(checkpoint, texts, flags) : undefined;
-  return { sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])), gains };
-}
-
-/** Tokens that tell what calibration gains: the plan's order of layers settles long before the codes do. */
-const GAIN_TOKENS = 16_384;
-const GAIN_SEQUENCE = 1024;
-
-async function measuredGains(
-  checkpoint: Checkpoint,
-  texts: readonly string[],
-  { threads }: FactFlags,
-): Promise<ReadonlyMap<string, number>> {
-  const { decoder } = plannableModel(checkpoint);
-  if (!checkpoint.tokenizer) {
-    throw new UsageError(`${checkpoint.source}: has no tokenizer to read --calibrate with`);
-  }
-  const tokenizer = createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig);
-  const sequenceLength = Math.min(GAIN_SEQUENCE, decoder.contextLength);
-  const sequences = calibrationSequences(texts, tokenizer, { tokens: GAIN_TOKENS, sequenceLength });
-  const line = progressLine("what calibration gains");
-  try {
-    const onProgress = (done: number, total: number) => line.update(done, total);
-    return await calibrationGains(checkpoint, { sequences, threads, onProgress, signal: interruptible() });
-  } finally {
-    line.clear();
-  }
+  const given = flags.sensitivities ? await readSensitivities(flags.sensitivities) : undefined;
+  const calibrated = texts.length > 0;
+  const gainOf = (layers: readonly LayerFact[]) =>
+    new Map(layers.map(({ name, calibrationGain = 1 }) => [name, calibrationGain]));
+  const complete = given?.layers.some(({ calibrationGain }) => calibrationGain !== undefined) || !calibrated;
+  const found = given && complete ? undefined : await measuredFacts(checkpoint, texts, flags);
+  const { layers, measured = [] } = given ?? { layers: found! };
+  return {
+    sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])),
+    gains: calibrated ? gainOf(found ?? layers) : undefined,
+    losses: new Map(measured.map(({ layer, option, loss }) => [lossKey(layer, option), loss])),
+  };
 }
 
 /** What products and everything else of a step take on this machine, measured within seconds or before. */
@@ -137,33 +124,30 @@ export async function rowFactsOf(checkpoint: Checkpoint, flags: PlannerFlags): P
   }
 }
 
-interface LayerSensitivity {
-  readonly name: string;
-  readonly sensitivity: number;
-}
-
-async function readSensitivities(path: string): Promise<LayerSensitivity[]> {
+async function readSensitivities(path: string): Promise<z.infer<typeof sensitivitiesSchema>> {
   const value = await readJsonFile(path, "--sensitivities", "docs/planning.md");
   const parsed = sensitivitiesSchema.safeParse(value);
-  if (parsed.success) return parsed.data.layers;
+  if (parsed.success) return parsed.data;
   throw new UsageError(`--sensitivities ${path}: ${problemsOf(parsed.error.issues)}; see docs/planning.md`);
 }
 
-async function measuredSensitivities(
+async function measuredFacts(
   checkpoint: Checkpoint,
   texts: readonly string[],
   { sequences, threads }: FactFlags,
-): Promise<readonly LayerSensitivity[]> {
+): Promise<readonly LayerFact[]> {
   const line = progressLine("sensitivities");
   try {
     const { layers } = await sensitivities(checkpoint, {
       ...{ sequences, threads, signal: interruptible() },
-      texts: texts.length > 0 ? texts : undefined,
+      ...(texts.length > 0 && { texts, gains: true }),
       onProgress: ({ phase, done, total, secondsLeft }) =>
         line.update(
           done,
           total,
-          phase === "sample" ? "sampling" : `about ${formatSeconds(secondsLeft)} in all`,
+          phase === "measure"
+            ? `about ${formatSeconds(secondsLeft)} in all`
+            : { sample: "sampling", gains: "what calibration gains" }[phase],
         ),
     });
     return layers;

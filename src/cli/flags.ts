@@ -49,6 +49,13 @@ export const quantizeFlags = {
     help: "UTF-8 text like what the model will read, to round by its inputs; may be repeated",
   }),
   calibrationTokens: numberOr(131_072, { from: 1024 }, { help: "tokens taken from it, spread evenly" }),
+  gradientTokens: number(
+    { from: 0 },
+    {
+      help: "of those, tokens whose gradients tell which errors matter; 0: all inputs count alike",
+      standard: "8192, 0 with --for-compensation",
+    },
+  ),
   bos: choice(["auto", "always", "never"], "auto", {
     help: "begin every calibration sequence with BOS; auto: as the tokenizer's config says",
   }),
@@ -135,6 +142,12 @@ export const sensitivitiesFlags = {
     value: "SCHEME,...",
     environment: false,
     help: "quantize each tensor with these too, one at a time, and measure",
+  }),
+  around: text({
+    value: "SCHEME",
+    environment: false,
+    help: "of all other tensors while --losses are measured",
+    standard: "float",
   }),
   output: output("file to write, as JSON; halftone plan reads it with --sensitivities"),
   seed: numberOr(0, { from: 0, to: 2 ** 31 }, { help: "of samples and noise" }),

@@ -65,9 +65,11 @@ async function measureAll(
   checkpoint: Checkpoint,
   planner: Planner,
   text: string,
-  { threads, windows, context, bos }: Flags,
+  { threads, windows, context, bos, calibrate: files }: Flags,
 ): Promise<MeasuredPoint[]> {
   const { measureChoice } = await import("./measurePlan.ts");
+  const texts = await Promise.all(files.map((file) => readTextFile(file, "--calibrate")));
+  const calibrate = texts.length > 0 ? { texts } : undefined;
   const signal = interruptible();
   const line = progressLine("measuring perplexity");
   const points: MeasuredPoint[] = [];
@@ -79,7 +81,7 @@ async function measureAll(
         ["single", `tcq-s-${bits}`, planner.singleScheme(`tcq-s-${bits}`)],
       ] as const) {
         line.update(points.length, 2 * MEASURED_BITS.length, label);
-        const options = { text, threads, windows, context, bos, signal };
+        const options = { text, threads, windows, context, bos, calibrate, signal };
         const { bytes, perplexity } = await measureChoice(checkpoint, choice, options);
         const predictedLoss = planner.predict(choice).loss;
         points.push({ kind, label, bits: planner.linearBits(choice), bytes, perplexity, predictedLoss });

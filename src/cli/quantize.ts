@@ -51,6 +51,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       onProgress: ({ phase, tensor, done, total, weightsPerSecond, secondsLeft }) => {
         const doing = {
           round: weightsPerSecond ? `${formatCount(weightsPerSecond)} weights/s` : tensor,
+          gradients: `gradients ${tensor}`,
           observe: `observing ${tensor}`,
           advance: tensor,
           residual: `residual of ${tensor}`,
@@ -114,15 +115,16 @@ function calibration(
     blend,
     scheme,
     calibrationTokens: tokens,
+    gradientTokens,
     bos,
     noSequential,
   }: Values<typeof quantizeFlags>,
 ): CalibrateOptions {
-  if (forCompensation === undefined) return { texts, tokens, bos, sequential: !noSequential };
+  if (forCompensation === undefined) return { texts, tokens, gradientTokens, bos, sequential: !noSequential };
   const channels = parseShares(forCompensation, "--for-compensation");
   const compensation = { channels, blend: blend ?? blendOf(parseScheme(scheme).bits) };
   // What the quantized layers give without their residual is not what the next ones will see.
-  return { texts, tokens, bos, sequential: false, compensation };
+  return { texts, tokens, gradientTokens, bos, sequential: false, compensation };
 }
 
 function planned({ choice, predicted }: ModelPlan): string {

@@ -2,6 +2,7 @@ import { type ActualLoss, actualLosses } from "../engine/sensitivity/actual.node
 import type { SensitivityProgress } from "../engine/sensitivity/measure.ts";
 import type { Sensitivities } from "../engine/sensitivity/options.ts";
 import { type SensitivityRun, sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
+import { UsageError } from "../errors.ts";
 import { paletteOf } from "./budget.ts";
 import { readTextFile, writeTextFile } from "./files.ts";
 import type { sensitivitiesFlags } from "./flags.ts";
@@ -25,7 +26,10 @@ export async function sensitivitiesVerb({
 }: Invocation<typeof sensitivitiesFlags>): Promise<void> {
   const schemes = paletteOf(flags.losses);
   const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
-  const { method, sequences, sequenceLength, norms, gains, seed, threads } = flags;
+  const { method, sequences, sequenceLength, norms, gains, seed, threads, around } = flags;
+  if (around !== undefined && schemes === undefined) {
+    throw new UsageError("--around is for --losses SCHEME,...; name the schemes to measure");
+  }
   const checkpoint = await openModel(name);
   const line = progressLine("");
   const options: SensitivityRun = {
@@ -38,7 +42,7 @@ export async function sensitivitiesVerb({
   };
   try {
     const found = await sensitivities(checkpoint, options);
-    const measured = schemes && (await actualLosses(checkpoint, schemes, options));
+    const measured = schemes && (await actualLosses(checkpoint, schemes, { ...options, around }));
     line.clear();
     const document = { ...found, ...(measured && { measured }) };
     if (flags.output !== undefined) {

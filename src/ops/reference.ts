@@ -183,7 +183,7 @@ export class ReferenceBackend implements Backend {
         softcap(floats(op.input), op.rows * op.size, op.limit);
         break;
       case "gram":
-        gram(floats(op.input), floats(op.sums), op.rows, op.size);
+        gram(floats(op.input), op.weights && floats(op.weights), floats(op.sums), op.rows, op.size);
         break;
       case "suppress":
         suppress(floats(op.input), floats(op.out), op.rows, op.size, op.channels);

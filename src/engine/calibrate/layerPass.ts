@@ -6,7 +6,6 @@
  */
 import type { Backend, Program } from "../../backends/backend.ts";
 import type { LinearHandle, Operation } from "../../backends/operation.ts";
-import type { Slot } from "../../backends/slot.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { LAYER_KINDS } from "../../compensation/groups.ts";
 import { channelsOf } from "../../compensation/settings.ts";
@@ -16,6 +15,7 @@ import { forward } from "../forward.ts";
 import { KeyValueCache } from "../kvCache.ts";
 import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
 import type { CompensatedCalibration } from "./options.ts";
+import { gramsOf, type WatchedInput, type WatchedSums } from "./watchedInput.ts";
 
 /** Tokens of one step: activations of a few megabytes, weights read seldom. */
 const STEP_ROWS = 256;
@@ -29,12 +29,14 @@ export interface InputGram {
   readonly sums: Float32Array;
 }
 
-/** Sums over inputs whose compensated channels are zero. */
-interface LeftSums {
-  readonly sums: Slot;
-  /** Such an input. */
-  readonly out: Slot;
-  readonly channels: number;
+/** What {@link LayerPass.observe} may be told. */
+export interface ObserveOptions {
+  /** Replace the hidden states too. */
+  readonly advance: boolean;
+  readonly compensation?: CompensatedCalibration;
+  /** By weight tensor: how much each token counts, float32 [tokens]; for those not named all count alike. */
+  readonly tokenWeights?: ReadonlyMap<string, Float32Array>;
+  readonly signal?: AbortSignal;
 }
 
 /** One layer in the backend. */
@@ -42,6 +44,17 @@ export interface LoadedLayer {
   readonly spec: DecoderSpec;
   readonly weights: LoadedWeights;
   readonly names: ReadonlyMap<LinearHandle, string>;
+}
+
+interface RunOptions {
+  readonly change?: (operations: Operation[]) => Operation[];
+  /** Called before each step with its first token and their number. */
+  readonly enter?: (row: number, rows: number) => void;
+  /** Called after each step with the number of its tokens. */
+  readonly after?: (rows: number) => Promise<void>;
+  /** Replace the hidden states. */
+  readonly keep: boolean;
+  readonly signal?: AbortSignal;
 }
 
 export class LayerPass {
@@ -84,7 +97,7 @@ export class LayerPass {
     };
     const layer: LoadedLayer = { spec, weights, names: new Map() };
     const hidden = new Float32Array(this.tokens * spec.hiddenSize);
-    await this.#run(layer, hidden, (operations) => operations, true, signal);
+    await this.#run(layer, hidden, { keep: true, signal });
     this.#backend.freeLinear(embedding);
     return hidden;
   }
@@ -132,69 +145,81 @@ export class LayerPass {
   }
 
   /**
-   * Sums x^T x of every distinct input of the layer's linear weights, blended for compensation where it is given;
-   * `advance` also replaces the hidden states.
+   * Sums x^T x of every distinct input of the layer's linear weights, once more for each tensor with token weights of
+   * its own, and blended for compensation where it is given.
    */
-  async observe(
-    layer: LoadedLayer,
-    hidden: Float32Array,
-    advance: boolean,
-    signal?: AbortSignal,
-    compensation?: CompensatedCalibration,
-  ): Promise<InputGram[]> {
-    const found: { weights: string[]; columns: number; sums: Slot; left?: LeftSums }[] = [];
-    await this.#run(
-      layer,
-      hidden,
-      (operations) => {
-        let linears = 0;
-        const spliced = operations.flatMap((operation): Operation[] => {
-          if (operation.op !== "linear") return [operation];
-          const { input, rows, weights } = operation;
-          const size = weights[0].columns;
-          const index = linears++;
-          found[index] ??= {
-            weights: [...new Set(weights.map((handle) => layer.names.get(handle)!))],
-            columns: size,
-            sums: this.#backend.allocate(size * size * 4),
-            left: compensation && this.#leftSums(size, compensation.channels[LAYER_KINDS[index]]),
-          };
-          const { sums, left } = found[index];
-          const all: Operation = { op: "gram", input, sums, rows, size };
-          if (!left) return [all, operation];
-          const { out, channels } = left;
-          return [
-            ...[all, { op: "suppress", input, out, rows, size, channels } as const],
-            ...[{ op: "gram", input: out, sums: left.sums, rows, size } as const, operation],
-          ];
-        });
-        // Nobody reads what comes after the last input.
-        return advance ? spliced : spliced.slice(0, spliced.findLastIndex(({ op }) => op === "gram") + 1);
-      },
-      advance,
-      signal,
-    );
-    const results: InputGram[] = [];
-    for (const { weights, columns, sums: slot, left } of found) {
-      const sums = await this.#backend.readFloats(slot, columns * columns);
-      this.#backend.free(slot);
-      if (left) {
-        const { blend } = compensation!;
-        const rest = await this.#backend.readFloats(left.sums, columns * columns);
-        for (let i = 0; i < sums.length; i++) sums[i] = blend * sums[i] + (1 - blend) * rest[i];
-        for (const each of [left.sums, left.out]) this.#backend.free(each);
+  async observe(layer: LoadedLayer, hidden: Float32Array, options: ObserveOptions): Promise<InputGram[]> {
+    const { advance, signal } = options;
+    const watched: WatchedInput[] = [];
+    const splice = (operations: Operation[]): Operation[] => {
+      let linears = 0;
+      const spliced = operations.flatMap((operation): Operation[] => {
+        if (operation.op !== "linear") return [operation];
+        const index = linears++;
+        watched[index] ??= this.#watch(layer, operation.weights, LAYER_KINDS[index], options);
+        return [...gramsOf(watched[index], operation.input, operation.rows), operation];
+      });
+      // Nobody reads what comes after the last input.
+      return advance ? spliced : spliced.slice(0, spliced.findLastIndex(({ op }) => op === "gram") + 1);
+    };
+    const enter = (row: number, rows: number) => {
+      for (const { tokenWeights } of watched.flatMap(({ sums }) => sums)) {
+        if (tokenWeights)
+          this.#backend.upload(tokenWeights.slot, tokenWeights.values.subarray(row, row + rows));
       }
-      results.push({ weights, columns, sums });
-    }
+    };
+    await this.#run(layer, hidden, { change: splice, enter, keep: advance, signal });
+    const results: InputGram[] = [];
+    for (const input of watched) results.push(...(await this.#gramsFound(input, options)));
     return results;
   }
 
-  #leftSums(columns: number, share: number): LeftSums {
+  #watch(
+    { names }: LoadedLayer,
+    handles: readonly LinearHandle[],
+    kind: (typeof LAYER_KINDS)[number],
+    { compensation, tokenWeights }: ObserveOptions,
+  ): WatchedInput {
+    const { columns } = handles[0];
+    const weights = [...new Set(handles.map((handle) => names.get(handle)!))];
+    // Tensors of the same token weights share their sums.
+    const groups = Map.groupBy(weights, (name) => tokenWeights?.get(name));
+    const square = () => this.#backend.allocate(columns * columns * 4);
+    const sumsOf = (weights: readonly string[], values: Float32Array | undefined): WatchedSums => ({
+      weights,
+      sums: square(),
+      left: compensation && square(),
+      tokenWeights: values && { values, slot: this.#backend.reserve(this.#buffers.rows * 4) },
+    });
     return {
-      sums: this.#backend.allocate(columns * columns * 4),
-      out: this.#backend.reserve(this.#buffers.rows * columns * 4),
-      channels: channelsOf(columns, share),
+      columns,
+      sums: Array.from(groups, ([values, names]) => sumsOf(names, values)),
+      suppressed: compensation && {
+        out: this.#backend.reserve(this.#buffers.rows * columns * 4),
+        channels: channelsOf(columns, compensation.channels[kind]),
+      },
     };
+  }
+
+  /** Reads and frees the sums of an input. */
+  async #gramsFound(
+    { columns, sums, suppressed }: WatchedInput,
+    { compensation }: ObserveOptions,
+  ): Promise<InputGram[]> {
+    const backend = this.#backend;
+    const grams: InputGram[] = [];
+    for (const { weights, sums: slot, left, tokenWeights } of sums) {
+      const values = await backend.readFloats(slot, columns * columns);
+      if (left) {
+        const { blend } = compensation!;
+        const rest = await backend.readFloats(left, columns * columns);
+        for (let i = 0; i < values.length; i++) values[i] = blend * values[i] + (1 - blend) * rest[i];
+      }
+      for (const each of [slot, left, tokenWeights?.slot]) if (each) backend.free(each);
+      grams.push({ weights, columns, sums: values });
+    }
+    if (suppressed) backend.free(suppressed.out);
+    return grams;
   }
 
   /** Shows every distinct input of the layer's linear weights, [tokens, columns], and replaces the hidden states. */
@@ -224,7 +249,7 @@ export class LayerPass {
       for (const { weights, size, out } of copies) see(weights, await backend.readFloats(out, rows * size));
     };
     try {
-      await this.#run(layer, hidden, splice, true, signal, show);
+      await this.#run(layer, hidden, { change: splice, after: show, keep: true, signal });
     } finally {
       for (const { out } of copies) backend.free(out);
     }
@@ -232,7 +257,7 @@ export class LayerPass {
 
   /** Replaces the hidden states that enter a layer by those that leave it. */
   async advance(layer: LoadedLayer, hidden: Float32Array, signal?: AbortSignal): Promise<void> {
-    await this.#run(layer, hidden, (operations) => operations, true, signal);
+    await this.#run(layer, hidden, { keep: true, signal });
   }
 
   dispose(): void {
@@ -242,10 +267,7 @@ export class LayerPass {
   async #run(
     layer: LoadedLayer,
     hidden: Float32Array,
-    change: (operations: Operation[]) => Operation[],
-    keep: boolean,
-    signal?: AbortSignal,
-    after?: (rows: number) => Promise<void>,
+    { change = (operations) => operations, enter, after, keep, signal }: RunOptions,
   ): Promise<void> {
     const { spec, weights } = layer;
     const backend = this.#backend;
@@ -273,6 +295,7 @@ export class LayerPass {
           if (!embeds) backend.upload(buffers.hidden, states);
           const program = programs.get(rows) ?? record(rows);
           programs.set(rows, program);
+          enter?.(row, rows);
           await backend.run(program);
           await after?.(rows);
           if (keep) states.set(await backend.readFloats(buffers.hidden, states.length));

@@ -19,6 +19,11 @@ export interface CalibrateOptions {
   readonly activationOrder?: boolean;
   /** Fit row scales to the codes by least squares in the Hessian's metric. Default true. */
   readonly refit?: boolean;
+  /**
+   * Tokens whose gradients say which errors matter, see tokenWeights.ts; 0 counts every input alike. Default 8192, and 0 for a
+   * model that will be compensated.
+   */
+  readonly gradientTokens?: number;
   /** Rounds for a model that will be compensated. */
   readonly compensation?: CompensatedCalibration;
 }
@@ -32,4 +37,5 @@ export interface CompensatedCalibration {
 }
 
 export const DEFAULT_CALIBRATION_TOKENS = 131_072;
+export const DEFAULT_GRADIENT_TOKENS = 8192;
 export const DEFAULT_SEQUENCE_LENGTH = 1024;

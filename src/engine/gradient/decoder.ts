@@ -54,6 +54,16 @@ export interface GradientPass {
   readonly signal?: AbortSignal;
 }
 
+/** Residual streams kept at a time, as bytes: the weights are read once for so many sequences. */
+const STREAM_BYTES = 2 ** 29;
+
+/** How many sequences a pass should take. */
+export function sequencesAtOnce(spec: DecoderSpec, sequences: readonly (readonly number[])[]): number {
+  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+  const bytes = 4 * longest * spec.hiddenSize * (spec.layers.length + 1);
+  return Math.max(1, Math.floor(STREAM_BYTES / bytes));
+}
+
 /** Runs all sequences forth and back. */
 export async function decoderGradient(pass: GradientPass): Promise<void> {
   const { spec, backend, sequences } = pass;

@@ -103,7 +103,11 @@ export class Planner {
     return {
       bytes: this.#fileBytes(choice),
       linearBits: (8 * total(linear, bytesOf)) / total(linear, weightsOf),
-      loss: total(this.layers, ({ name }) => predictedLoss(name, optionOf.get(name)!, this.#options)),
+      // Losses measured around a bad model may fall by more than it had.
+      loss: Math.max(
+        0,
+        total(this.layers, ({ name }) => predictedLoss(name, optionOf.get(name)!, this.#options)),
+      ),
       ...(seconds !== undefined && { tokensPerSecond: costs!.profile.batch / seconds }),
     };
   }

@@ -27,6 +27,13 @@ export interface LayerFacts {
   readonly sensitivities: ReadonlyMap<string, number>;
   /** By weight tensor, what calibration leaves of the loss at the same distortion; 1 where it is not known. */
   readonly gains?: ReadonlyMap<string, number>;
+  /** Losses that were measured instead of predicted, by `lossKey` of weight tensor and scheme. */
+  readonly losses?: ReadonlyMap<string, number>;
+}
+
+/** Where {@link LayerFacts.losses} has the loss of a weight tensor with a scheme. */
+export function lossKey(layer: string, scheme: string): string {
+  return `${layer} ${scheme}`;
 }
 
 /** Schemes that a plan chooses from unless told otherwise: `tcq-s` does what `tcq` does in less time. */
@@ -46,10 +53,15 @@ export function storedBytes(
   return { codes: quantizerFor(parsed).codesByteLength(rows, columns), scales: rows * 4 };
 }
 
-/** Predicted loss of a layer with a scheme: a_l times distortion. 0 for layers whose sensitivity is not known. */
-export function predictedLoss(layer: string, scheme: string, { sensitivities, gains }: LayerFacts): number {
-  const distortion = parseScheme(scheme).family === "float" ? 0 : distortions[scheme];
-  return (sensitivities.get(layer) ?? 0) * distortion * (gains?.get(layer) ?? 1);
+/**
+ * Predicted loss of a layer with a scheme: what was measured, else a_l times distortion. 0 for layers whose sensitivity
+ * is not known.
+ */
+export function predictedLoss(layer: string, scheme: string, facts: LayerFacts): number {
+  if (parseScheme(scheme).family === "float") return 0;
+  const { sensitivities, gains, losses } = facts;
+  const loss = losses?.get(lossKey(layer, scheme)) ?? (sensitivities.get(layer) ?? 0) * distortions[scheme];
+  return loss * (gains?.get(layer) ?? 1);
 }
 
 export interface ProblemParts {
@@ -95,7 +107,9 @@ export function problemOf(parts: ProblemParts): Problem {
     measured: layers.flatMap((layer) =>
       palette.map((option) => {
         const bytes = storedBytes(layer, option);
-        return { layer: layer.name, option, bytes: bytes.codes + (scales ? bytes.scales : 0) };
+        const size = { layer: layer.name, option, bytes: bytes.codes + (scales ? bytes.scales : 0) };
+        const known = facts.losses?.has(lossKey(layer.name, option));
+        return known ? { ...size, loss: predictedLoss(layer.name, option, facts) } : size;
       }),
     ),
     ...("seconds" in budget &&

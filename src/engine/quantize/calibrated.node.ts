@@ -12,7 +12,8 @@ import { quantizerFor } from "../../quantizers/registry.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
 import type { PreparedHessian } from "../calibrate/hessian.ts";
 import { type InputGram, LayerPass } from "../calibrate/layerPass.ts";
-import type { CalibrateOptions } from "../calibrate/options.ts";
+import { type CalibrateOptions, DEFAULT_GRADIENT_TOKENS } from "../calibrate/options.ts";
+import { tokenWeights } from "../calibrate/tokenWeights.ts";
 import { linearSpecs } from "../weights.ts";
 import type { QuantizedRows } from "./job.ts";
 import { pipeline } from "./pipeline.ts";
@@ -38,7 +39,25 @@ export interface CalibratedRun {
 /** Quantizes every planned weight of the decoder's layers. */
 export async function quantizeLayers(run: CalibratedRun): Promise<void> {
   const { decoder, checkpoint, backend, sequences, signal, store } = run;
-  const { sequential = true } = run.options;
+  const { sequential = true, compensation } = run.options;
+  const { gradientTokens = compensation ? 0 : DEFAULT_GRADIENT_TOKENS } = run.options;
+  let guides: Promise<ReadonlyMap<string, Float32Array>> | undefined;
+  // Not for what an earlier run did.
+  const guide = () => {
+    const progress = (done: number, total: number) =>
+      store.progress("gradients", `${Math.floor((100 * done) / total)}%`);
+    const options = {
+      spec: decoder,
+      checkpoint,
+      backend,
+      sequences,
+      gradientTokens,
+      signal,
+      onProgress: progress,
+    };
+    guides ??= tokenWeights(options);
+    return guides;
+  };
   const pass = new LayerPass(decoder, checkpoint, backend, sequences);
   try {
     const hidden = await pass.embed(signal);
@@ -52,7 +71,13 @@ export async function quantizeLayers(run: CalibratedRun): Promise<void> {
         const advance = !sequential && !last;
         if (replaced) await pass.advance(layer, hidden, signal);
         else {
-          const grams = await pass.observe(layer, hidden, advance, signal, run.options.compensation);
+          const guided = gradientTokens > 0 ? await guide() : undefined;
+          const grams = await pass.observe(layer, hidden, {
+            advance,
+            signal,
+            compensation,
+            tokenWeights: guided,
+          });
           replaced = await quantizeLayer(run, grams);
         }
         pass.free(layer);

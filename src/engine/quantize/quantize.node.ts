@@ -37,11 +37,11 @@ import { TensorStore } from "./store.node.ts";
 
 export interface QuantizeProgress {
   /**
-   * `round`: weights become codes; `observe` and `advance`: calibration tokens go through a layer; `residual`: what
-   * rounding took is stored.
+   * `round`: weights become codes; `gradients`: calibration tokens tell which errors matter; `observe` and `advance`:
+   * they go through a layer; `residual`: what rounding took is stored.
    */
-  readonly phase: "round" | "observe" | "advance" | "residual";
-  /** The tensor or layer at work. */
+  readonly phase: "round" | "gradients" | "observe" | "advance" | "residual";
+  /** The tensor or layer at work, or how much of the gradients is done. */
   readonly tensor: string;
   /** Weights done and in all. */
   readonly done: number;

@@ -11,7 +11,12 @@ import { digest, type Journal } from "./journal.node.ts";
 import type { TensorPlan } from "./plan.ts";
 
 /** `done` weights, of which an earlier run did `resumed`. */
-type Report = (phase: "round" | "observe" | "advance", tensor: string, done: number, resumed: number) => void;
+type Report = (
+  phase: "round" | "gradients" | "observe" | "advance",
+  tensor: string,
+  done: number,
+  resumed: number,
+) => void;
 
 /** Bytes within a tensor of the file. */
 interface Place {
@@ -107,7 +112,7 @@ export class TensorStore {
     this.progress("round", name, count);
   }
 
-  progress(phase: "round" | "observe" | "advance", tensor: string, weights = 0): void {
+  progress(phase: Parameters<Report>[0], tensor: string, weights = 0): void {
     this.#done += weights;
     this.#report(phase, tensor, this.#done, this.#resumed);
   }

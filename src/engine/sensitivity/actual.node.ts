@@ -19,30 +19,40 @@ export interface ActualLoss {
   /** Hugging Face name of the tensor. */
   readonly layer: string;
   readonly option: string;
-  /** Kullback-Leibler divergence from the float model, nats per token, with this tensor alone quantized. */
+  /**
+   * Kullback-Leibler divergence from the float model, nats per token, with this tensor alone quantized. Around a scheme:
+   * an even share of the divergence of the model that has that scheme everywhere, and what this tensor changes of it.
+   */
   readonly loss: number;
+}
+
+export interface ActualRun extends SensitivityRun {
+  /** Scheme of all other tensors, as in the paper; default none, they stay float. */
+  readonly around?: string;
 }
 
 /**
  * What every scheme does to every weight tensor, by quantizing it and running the model (Q-Palette, section E.1, the
- * `actual` loss, around the float model): exact where the linearity theorem is not, at one run of the model from the
- * tensor's layer on for each pair. Cached and resumable as `sensitivities` are; `method` and `norms` mean nothing here.
+ * `actual` loss): exact where the linearity theorem is not, at one run of the model from the tensor's layer on for each
+ * pair. Cached and resumable as `sensitivities` are; `method` and `norms` mean nothing here.
  * Throws a UsageError for schemes that do not quantize.
  */
 export async function actualLosses(
   checkpoint: Checkpoint,
   schemes: readonly string[],
-  run: SensitivityRun = {},
+  run: ActualRun = {},
 ): Promise<ActualLoss[]> {
   if (schemes.length === 0) throw new UsageError("there are no schemes to measure; give at least one");
-  for (const scheme of schemes) quantizerFor(parseScheme(scheme));
+  const { around } = run;
+  for (const scheme of around === undefined ? schemes : [...schemes, around])
+    quantizerFor(parseScheme(scheme));
   const request = requestOf(checkpoint, run);
   const { spec } = request;
   const tensors = weightTensors(spec);
   const pairs = tensors.flatMap((tensor) => schemes.map((scheme) => ({ tensor, scheme })));
   const { method: _, norms: __, ...words } = wordsOf(request);
   const names = pairs.map(({ tensor, scheme }) => `${tensor.name} ${scheme}`);
-  const cache = await openCache(checkpoint, { ...words, schemes }, names, run.cacheFolder);
+  const cache = await openCache(checkpoint, { ...words, schemes, around }, names, run.cacheFolder);
   if (cache.parts.length < request.sequences) {
     await withSequences(checkpoint, request, run, async (backend, sequences) => {
       const pool = createPool(run.threads ?? availableParallelism());
@@ -51,17 +61,27 @@ export async function actualLosses(
       const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
       const trials = new Trials(spec, backend, weights, longest);
       try {
+        const decode = async (pair: Pair, codes: QuantizedRows) =>
+          pool.run({ kind: "decode", ...codes, ...stored(pair.tensor, pair.scheme) });
+        if (around !== undefined) {
+          const changes = tensors.map(async (tensor) => {
+            const pair = { tensor, scheme: around };
+            return { tensor, values: await decode(pair, await quantized(pool, checkpoint, pair)) };
+          });
+          await trials.around(await Promise.all(changes));
+        }
         const codes = await Promise.all(pairs.map((pair) => quantized(pool, checkpoint, pair)));
         const first = cache.parts.length;
         const total = (sequences.length - first) * pairs.length;
         let done = 0;
         for (const ids of sequences.slice(first)) {
           await trials.start(ids);
+          const before = around === undefined ? 0 : await trials.divergence([]);
           const values: number[] = [];
-          for (const [i, { tensor, scheme }] of pairs.entries()) {
+          for (const [i, pair] of pairs.entries()) {
             run.signal?.throwIfAborted();
-            const decoded = await pool.run({ kind: "decode", ...codes[i], ...stored(tensor, scheme) });
-            values.push(await trials.divergence([{ tensor, values: decoded }]));
+            const change = { tensor: pair.tensor, values: await decode(pair, codes[i]) };
+            values.push((await trials.divergence([change])) - before + before / tensors.length);
             report(++done, total);
           }
           await cache.add({ tokens: ids.length, values });

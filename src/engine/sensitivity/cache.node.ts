@@ -19,7 +19,7 @@ const fileSchema = z.object({
   version: z.literal(VERSION),
   request: z.string(),
   parts: z.array(z.object({ tokens: z.number(), values: z.array(z.number()) })),
-  gains: z.array(z.number()).optional(),
+  calibrationGains: z.array(z.number()).optional(),
 });
 
 /** What a measurement has so far. */
@@ -67,27 +67,27 @@ export async function openCache(
       return known.parts;
     },
     get gains() {
-      return known.gains;
+      return known.calibrationGains;
     },
     add: (part) => write({ ...known, parts: [...known.parts, part] }),
-    setGains: (gains) => write({ ...known, gains }),
+    setGains: (calibrationGains) => write({ ...known, calibrationGains }),
   };
 }
 
 interface Known {
   readonly parts: readonly SensitivityPart[];
-  readonly gains?: readonly number[];
+  readonly calibrationGains?: readonly number[];
 }
 
 async function readKnown(path: string, key: string, tensors: number): Promise<Known | undefined> {
   const text = await readFile(path, "utf8").catch(() => undefined);
   if (text === undefined) return undefined;
   try {
-    const { request, parts, gains } = fileSchema.parse(JSON.parse(text));
-    const whole = [...parts.map(({ values }) => values), gains].every(
+    const { request, parts, calibrationGains } = fileSchema.parse(JSON.parse(text));
+    const whole = [...parts.map(({ values }) => values), calibrationGains].every(
       (row) => !row || row.length === tensors,
     );
-    return request === key && whole ? { parts, gains } : undefined;
+    return request === key && whole ? { parts, calibrationGains } : undefined;
   } catch {
     // A file that is no cache of this version is measured anew.
     return undefined;

@@ -7,16 +7,13 @@
  * random with mean 0 and covariance diag(p) - p p^T, as it is for labels drawn from p. Predictions of a sequence being
  * independent draws, the square of their summed gradient has the mean of the sum of squares: one pass back for a sequence.
  *
- * Drawn labels have heavy tails; sqrt(p) e - p (sqrt(p) . e) with random signs e has the same covariance and no tails.
- *
  * @module
  */
 import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
-import { randomWord } from "../../quantizers/random.ts";
-import { summarizeRow } from "../evaluate/softmax.ts";
-import { decoderGradient } from "../gradient/decoder.ts";
+import { decoderGradient, sequencesAtOnce } from "../gradient/decoder.ts";
+import { fisherLoss } from "../gradient/fisherLoss.ts";
 import { RowNorms } from "../gradient/rowNorms.ts";
 import type { SensitivityPart } from "./options.ts";
 import { type WeightTensor, weightTensors } from "./tensors.ts";
@@ -32,26 +29,21 @@ export interface GradientRun {
   readonly signal?: AbortSignal;
 }
 
-/** Residual streams kept at a time, as bytes: the weights are read once for so many sequences. */
-const STREAM_BYTES = 2 ** 29;
-
 /** One part for each sequence from number `from` on. */
 export async function* gradientSensitivities(run: GradientRun, from = 0): AsyncGenerator<SensitivityPart> {
   const { spec, sequences } = run;
   const tensors = weightTensors(spec);
-  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
-  const bytes = 4 * longest * spec.hiddenSize * (spec.layers.length + 1);
-  const batch = Math.max(1, Math.floor(STREAM_BYTES / bytes));
+  const batch = sequencesAtOnce(spec, sequences);
   for (let at = from; at < sequences.length; at += batch) {
     const part = sequences.slice(at, at + batch);
     const onProgress = (done: number, total: number) =>
       run.onProgress?.((at + (part.length * done) / total) * 1000, sequences.length * 1000);
-    const fisher = new Fisher(run, tensors, part, at);
+    const fisher = new Fisher(run, tensors, part);
     await decoderGradient({
       ...run,
       sequences: part,
       onProgress,
-      loss: fisher.loss,
+      loss: fisherLoss(spec.vocabularySize, run.seed + at),
       observer: fisher,
     }).finally(() => fisher.free());
     yield* part.map(({ length }, s) => ({ tokens: length, values: fisher.values(s) }));
@@ -63,7 +55,6 @@ class Fisher {
   readonly #run: GradientRun;
   readonly #tensors: readonly WeightTensor[];
   readonly #sequences: readonly (readonly number[])[];
-  readonly #first: number;
   /** By linear layer: the mean square of each row. */
   readonly #powers = new Map<LinearSpec, Float64Array>();
   /** By sequence, by tensor name. */
@@ -72,16 +63,10 @@ class Fisher {
   readonly #tied: Map<number, Float32Array>[];
   readonly #norms: RowNorms;
 
-  constructor(
-    run: GradientRun,
-    tensors: readonly WeightTensor[],
-    sequences: readonly (readonly number[])[],
-    first: number,
-  ) {
+  constructor(run: GradientRun, tensors: readonly WeightTensor[], sequences: readonly (readonly number[])[]) {
     this.#run = run;
     this.#tensors = tensors;
     this.#sequences = sequences;
-    this.#first = first;
     this.#sums = sequences.map(() => new Map());
     this.#norms = new RowNorms(run.backend);
     const { spec } = run;
@@ -100,17 +85,6 @@ class Fisher {
   free(): void {
     this.#norms.free();
   }
-
-  readonly loss = (logits: Float32Array, sequence: number, first: number): Float32Array => {
-    const { spec, seed } = this.#run;
-    const size = spec.vocabularySize;
-    const gradient = new Float32Array(logits.length);
-    for (let at = 0; at < logits.length; at += size) {
-      const stream = randomWord(seed + this.#first + sequence, first + at / size);
-      drawGradient(logits, gradient, at, size, stream);
-    }
-    return gradient;
-  };
 
   weight(linear: LinearSpec, values: Float32Array): void {
     const { rows, columns } = linear;
@@ -171,28 +145,6 @@ class Fisher {
     const sums = this.#sums[sequence];
     sums.set(name, (sums.get(name) ?? 0) + value);
   }
-}
-
-/** A random gradient of mean 0 and covariance diag(p) - p p^T for the softmax p of one row of logits. */
-function drawGradient(
-  logits: Float32Array,
-  out: Float32Array,
-  at: number,
-  size: number,
-  stream: number,
-): void {
-  const { logSum } = summarizeRow(logits, at, size);
-  let dot = 0;
-  let signs = 0;
-  for (let i = 0; i < size; i++) {
-    if (i % 32 === 0) signs = randomWord(stream, i / 32);
-    const root = Math.exp((logits[at + i] - logSum) / 2);
-    const signed = (signs >>> (i % 32)) & 1 ? root : -root;
-    out[at + i] = signed;
-    dot += root * signed;
-  }
-  // p = (sqrt(p) e)^2, whatever the sign.
-  for (let i = at; i < at + size; i++) out[i] -= out[i] * out[i] * dot;
 }
 
 function rowPowers(values: Float32Array, rows: number, columns: number): Float64Array {

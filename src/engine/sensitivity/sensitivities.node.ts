@@ -3,7 +3,10 @@ import type { Backend } from "../../backends/backend.ts";
 import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { openWasm } from "../../ops/wasm.ts";
+import { createTokenizer } from "../../text/tokenizer.ts";
 import type { InputGram } from "../calibrate/layerPass.ts";
+import { DEFAULT_SEQUENCE_LENGTH as DEFAULT_CALIBRATION_LENGTH } from "../calibrate/options.ts";
+import { calibrationSequences } from "../calibrate/sequences.ts";
 import { createPool } from "../quantize/pool.node.ts";
 import { openCache } from "./cache.node.ts";
 import { calibrationGains } from "./gains.ts";
@@ -54,7 +57,7 @@ export async function sensitivities(
         }
       }
       if (wantsGains) {
-        const gains = await measureGains(common, run);
+        const gains = await measureGains({ ...common, sequences: gainSequences(checkpoint, request, run) ?? sequences }, run);
         await cache.setGains(names.map((name) => gains.get(name) ?? 1));
       }
     });
@@ -81,6 +84,20 @@ export async function withSequences(
   } finally {
     backend.dispose();
   }
+}
+
+/** Hessians need more tokens than gradients; undefined where no texts are given. */
+const GAIN_TOKENS = 16_384;
+
+function gainSequences(
+  { tokenizer, generationConfig }: Checkpoint,
+  { spec }: SensitivityRequest,
+  { texts, ids }: SensitivityRun,
+): readonly (readonly number[])[] | undefined {
+  if (ids || !texts || !tokenizer) return undefined;
+  const sequenceLength = Math.min(DEFAULT_CALIBRATION_LENGTH, spec.contextLength);
+  const options = { tokens: GAIN_TOKENS, sequenceLength };
+  return calibrationSequences(texts, createTokenizer(tokenizer, generationConfig), options);
 }
 
 async function measureGains(

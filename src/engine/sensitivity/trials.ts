@@ -23,6 +23,9 @@ export class Trials {
   readonly #parts: DecoderParts;
   readonly #logits: Slot;
   readonly #programs = new Map<string, Program>();
+  /** Around which changes are made, where it is not the unchanged model. */
+  #base: LoadedWeights | undefined;
+  readonly #baseHandles: LinearHandle[] = [];
   readonly #breathe = breather();
   #ids: readonly number[] = [];
   /** The residual stream that enters each layer, then the head. */
@@ -39,29 +42,38 @@ export class Trials {
     this.#logits = backend.reserve(tokens * spec.vocabularySize * 4);
   }
 
+  /** Changes are from now on made around a model with these values; divergence stays that from the unchanged model. */
+  async around(changes: readonly Change[]): Promise<void> {
+    this.#base = await this.#changed(changes, this.#baseHandles);
+  }
+
   /** Runs the unchanged model over a sequence. */
   async start(ids: readonly number[]): Promise<void> {
-    const { vocabularySize, hiddenSize, layers } = this.#spec;
+    const { vocabularySize } = this.#spec;
     this.#ids = ids;
     this.#parts.start(ids);
-    this.#streams = [];
-    const keep = async () => {
-      this.#streams.push(await this.#backend.readFloats(this.#parts.buffers.hidden, ids.length * hiddenSize));
-    };
-    await this.#run("embedding");
-    await keep();
-    for (let index = 0; index < layers.length; index++) {
-      await this.#run(index);
-      await keep();
-    }
-    await this.#run("head");
+    await this.#runAll(this.#weights);
     this.#expected = await this.#backend.readFloats(this.#logits, ids.length * vocabularySize);
     this.#summaries = ids.map((_, i) => summarizeRow(this.#expected, i * vocabularySize, vocabularySize));
+    if (this.#base) await this.#runAll(this.#base);
+  }
+
+  /** Runs a model and keeps its residual streams. */
+  async #runAll(weights: LoadedWeights): Promise<void> {
+    const { hiddenSize, layers } = this.#spec;
+    const { hidden } = this.#parts.buffers;
+    this.#streams = [];
+    for (const part of ["embedding", ...layers.keys()] as const) {
+      await this.#run(part, weights);
+      this.#streams.push(await this.#backend.readFloats(hidden, this.#ids.length * hiddenSize));
+    }
+    await this.#run("head", weights);
   }
 
   /** Mean Kullback-Leibler divergence in nats per token when tensors have other values. */
   async divergence(changes: readonly Change[]): Promise<number> {
     const handles: LinearHandle[] = [];
+    const base = this.#base ?? this.#weights;
     try {
       const weights = await this.#changed(changes, handles);
       const { layers } = this.#spec;
@@ -74,12 +86,12 @@ export class Trials {
       }
       for (let index = first; index < layers.length; index++) {
         if (parts.has(index)) await this.#runOnce(index, weights);
-        else await this.#run(index);
+        else await this.#run(index, base);
         await this.#breathe();
       }
       // A tied embedding is the head too.
-      if (weights.head !== this.#weights.head) await this.#runOnce("head", weights);
-      else await this.#run("head");
+      if (weights.head !== base.head) await this.#runOnce("head", weights);
+      else await this.#run("head", base);
       return await this.#meanDivergence();
     } finally {
       for (const handle of handles) this.#backend.freeLinear(handle);
@@ -88,15 +100,17 @@ export class Trials {
 
   dispose(): void {
     for (const program of this.#programs.values()) program.free();
+    for (const handle of this.#baseHandles) this.#backend.freeLinear(handle);
     this.#backend.free(this.#logits);
     this.#parts.dispose();
   }
 
-  /** The weights with some of them replaced; `handles` takes what has to be freed. */
+  /** The base with some weights replaced; `handles` takes what has to be freed. */
   async #changed(changes: readonly Change[], handles: LinearHandle[]): Promise<LoadedWeights> {
-    let { embedding, head } = this.#weights;
+    const base = this.#base ?? this.#weights;
+    let { embedding, head } = base;
     const tied = head === embedding;
-    const linears = new Map(this.#weights.linears);
+    const linears = new Map(base.linears);
     for (const { tensor, values } of changes) {
       const { columns } = tensor;
       for (const linear of tensor.linears) {
@@ -109,7 +123,7 @@ export class Trials {
         else linears.set(linear, { ...linears.get(linear)!, handle });
       }
     }
-    return { ...this.#weights, embedding, head: tied ? embedding : head, linears };
+    return { ...base, embedding, head: tied ? embedding : head, linears };
   }
 
   async #meanDivergence(): Promise<number> {
@@ -124,10 +138,10 @@ export class Trials {
     return sum / rows;
   }
 
-  /** Runs a part with the weights as they are. */
-  async #run(part: Part): Promise<void> {
-    const key = `${part} ${this.#ids.length}`;
-    const program = this.#programs.get(key) ?? this.#backend.record(this.#operations(part, this.#weights));
+  /** Runs a part of the unchanged model or of the base. */
+  async #run(part: Part, weights: LoadedWeights): Promise<void> {
+    const key = `${part} ${this.#ids.length} ${weights === this.#base}`;
+    const program = this.#programs.get(key) ?? this.#backend.record(this.#operations(part, weights));
     this.#programs.set(key, program);
     await this.#backend.run(program);
   }

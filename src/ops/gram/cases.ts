@@ -14,15 +14,18 @@ const shapes = [
   [33, 576],
 ];
 
-export const cases: readonly OperationCase[] = shapes.map(([tokens, size]) => ({
-  name: `${tokens} x ${size}`,
-  tokens,
-  inputs: () => ({
-    buffers: {
-      input: { data: gaussian(tokens * size, 1) },
-      sums: { data: gaussian(size * size, 2) },
-    },
-  }),
-  operation: ({ input, sums }, _, rows) => ({ op: "gram", input, sums, rows, size }),
-  results: ["sums"],
-}));
+export const cases: readonly OperationCase[] = shapes.flatMap(([tokens, size]) =>
+  [false, true].map((weighted) => ({
+    name: `${tokens} x ${size}${weighted ? ", weighted" : ""}`,
+    tokens,
+    inputs: () => ({
+      buffers: {
+        input: { data: gaussian(tokens * size, 1) },
+        sums: { data: gaussian(size * size, 2) },
+        ...(weighted && { weights: { data: gaussian(tokens, 3).map((value) => value * value) } }),
+      },
+    }),
+    operation: ({ input, sums, weights }, _, rows) => ({ op: "gram", input, weights, sums, rows, size }),
+    results: ["sums"],
+  })),
+);

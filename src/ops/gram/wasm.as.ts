@@ -7,12 +7,13 @@ import { share } from "../../backends/wasm/parallel.as";
 /** Columns of a panel. */
 const PANEL: i32 = 8;
 
-/** args: x, panels, rows, size. Columns past the last become zeros. */
+/** args: x, panels, rows, size, weights or 0. Columns past the last become zeros; rows are times their weight's root. */
 export function gramPack(args: usize, t: i32, n: i32): void {
   const x = <usize>load<u32>(args);
   const panels = <usize>load<u32>(args, 4);
   const rows = load<i32>(args, 8);
   const size = load<i32>(args, 12);
+  const weights = <usize>load<u32>(args, 16);
   const count = (size + PANEL - 1) / PANEL;
   const end = share(count, t + 1, n, 1);
   for (let panel = share(count, t, n, 1); panel < end; panel++) {
@@ -21,11 +22,15 @@ export function gramPack(args: usize, t: i32, n: i32): void {
     let to = panels + <usize>panel * rows * PANEL * 4;
     for (let row = 0; row < rows; row++, to += PANEL * 4) {
       const from = x + ((<usize>row * size + first) << 2);
+      const root: f32 = weights ? sqrt<f32>(load<f32>(weights + (<usize>row << 2))) : 1;
       if (width == PANEL) {
-        v128.store(to, v128.load(from));
-        v128.store(to, v128.load(from, 16), 16);
+        const roots = f32x4.splat(root);
+        v128.store(to, f32x4.mul(v128.load(from), roots));
+        v128.store(to, f32x4.mul(v128.load(from, 16), roots), 16);
       } else {
-        for (let i = 0; i < PANEL; i++) store<f32>(to + (<usize>i << 2), i < width ? load<f32>(from + (<usize>i << 2)) : 0);
+        for (let i = 0; i < PANEL; i++) {
+          store<f32>(to + (<usize>i << 2), i < width ? root * load<f32>(from + (<usize>i << 2)) : 0);
+        }
       }
     }
   }

@@ -23,7 +23,7 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
     const hidden = await pass.embed();
     for (let index = 0; index < model.spec.layers.length; index++) {
       const layer = await pass.load(index);
-      await pass.observe(layer, hidden, true);
+      await pass.observe(layer, hidden, { advance: true });
       pass.free(layer);
     }
     pass.dispose();
@@ -51,8 +51,11 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
     const layer = await pass.load(0);
     const before = backend.bytesAllocated;
     const observe = (channels: number, blend: number) =>
-      pass.observe(layer, hidden, false, undefined, { channels: uniformShares(channels), blend });
-    const plain = await pass.observe(layer, hidden, false);
+      pass.observe(layer, hidden, {
+        advance: false,
+        compensation: { channels: uniformShares(channels), blend },
+      });
+    const plain = await pass.observe(layer, hidden, { advance: false });
     const [none, some, all] = [await observe(0, 0.25), await observe(128, 0.25), await observe(1024, 0.25)];
     expect(backend.bytesAllocated).toBe(before);
     for (const [i, { sums, columns }] of plain.entries()) {
@@ -83,7 +86,7 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
     const hidden = await pass.embed();
     const untouched = hidden.slice();
     const layer = await pass.load(0);
-    const grams = await pass.observe(layer, hidden, false);
+    const grams = await pass.observe(layer, hidden, { advance: false });
     expect(hidden).toEqual(untouched);
     const { attention, mlp, norms } = spec.layers[0];
     const groups = [[attention.q, attention.k, attention.v], [attention.o], [mlp.gate, mlp.up], [mlp.down]];
@@ -102,8 +105,20 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
         return (value / Math.sqrt(power + spec.normEpsilon)) * (weight[at % size] + spec.normOffset);
       });
       const sums = new Float32Array(size * size);
-      gram(normed, sums, hidden.length / size, size);
+      gram(normed, undefined, sums, hidden.length / size, size);
       expect(relativeError(grams[0].sums, sums)).toBeLessThan(1e-5);
+      // Some tokens count more to one of the tensors.
+      const counts = Float32Array.from({ length: hidden.length / size }, (_, t) => (t % 5) / 2);
+      const tokenWeights = new Map([[attention.v.weight, counts]]);
+      const weighted = await pass.observe(layer, hidden, { advance: false, tokenWeights });
+      const found = weighted.find(({ weights }) => weights.includes(attention.v.weight))!;
+      sums.fill(0);
+      gram(normed, counts, sums, hidden.length / size, size);
+      expect(relativeError(found.sums, sums)).toBeLessThan(1e-5);
+      const others = weighted.filter((each) => each !== found).flatMap(({ weights }) => weights);
+      expect([...found.weights, ...others].toSorted()).toEqual(
+        grams.flatMap(({ weights }) => weights).toSorted(),
+      );
     }
     await checkpoint.close();
   });

@@ -80,6 +80,20 @@ describe("sensitivities", () => {
     await expect(actualLosses(checkpoint, ["f32"], long)).rejects.toThrow(/does not quantize/);
   });
 
+  it("measure losses around a quantized model", async () => {
+    const long = { ...options, sequences: 4, sequenceLength: 32 };
+    const losses = await actualLosses(checkpoint, ["nuq-2", "nuq-6"], { ...long, around: "nuq-2" });
+    // A tensor that is left as it is there adds nothing to its share.
+    const same = losses.filter(({ option }) => option === "nuq-2").map(({ loss }) => loss);
+    expect(new Set(same.map((loss) => loss.toPrecision(5))).size).toBe(1);
+    expect(same[0]).toBeGreaterThan(0);
+    const better = losses.filter(({ option }) => option === "nuq-6").map(({ loss }) => loss);
+    expect(better.reduce((sum, loss) => sum + loss)).toBeLessThan(same.reduce((sum, loss) => sum + loss));
+    await expect(actualLosses(checkpoint, ["nuq-2"], { ...long, around: "f16" })).rejects.toThrow(
+      /does not quantize/,
+    );
+  });
+
   it.each([
     [{ sequences: 0 }, /sequences 0: takes a whole number/],
     [{ sequenceLength: 1e9 }, /sequenceLength 1000000000: takes/],
