@@ -6,6 +6,7 @@
  */
 import type { Backend, Program } from "../../backends/backend.ts";
 import type { LinearHandle, Operation } from "../../backends/operation.ts";
+import type { Slot } from "../../backends/slot.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { LAYER_KINDS } from "../../compensation/groups.ts";
 import { channelsOf } from "../../compensation/settings.ts";
@@ -14,8 +15,7 @@ import { freeBuffers, reserveBuffers, type StepBuffers, uploadStep } from "../bu
 import { forward } from "../forward.ts";
 import { KeyValueCache } from "../kvCache.ts";
 import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
-import type { CompensatedCalibration } from "./options.ts";
-import { gramsOf, type WatchedInput, type WatchedSums } from "./watchedInput.ts";
+import { gramsOf, type ObserveOptions, type WatchedInput, type WatchedSums } from "./watchedInput.ts";
 
 /** Tokens of one step: activations of a few megabytes, weights read seldom. */
 const STEP_ROWS = 256;
@@ -27,16 +27,6 @@ export interface InputGram {
   readonly columns: number;
   /** float32 [columns, columns], upper triangle. */
   readonly sums: Float32Array;
-}
-
-/** What {@link LayerPass.observe} may be told. */
-export interface ObserveOptions {
-  /** Replace the hidden states too. */
-  readonly advance: boolean;
-  readonly compensation?: CompensatedCalibration;
-  /** By weight tensor: how much each token counts, float32 [tokens]; for those not named all count alike. */
-  readonly tokenWeights?: ReadonlyMap<string, Float32Array>;
-  readonly signal?: AbortSignal;
 }
 
 /** One layer in the backend. */

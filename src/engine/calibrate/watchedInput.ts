@@ -1,5 +1,16 @@
 import type { Operation } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
+import type { CompensatedCalibration } from "./options.ts";
+
+/** What `LayerPass.observe` may be told. */
+export interface ObserveOptions {
+  /** Replace the hidden states too. */
+  readonly advance: boolean;
+  readonly compensation?: CompensatedCalibration;
+  /** By weight tensor: how much each token counts, float32 [tokens]; for those not named all count alike. */
+  readonly tokenWeights?: ReadonlyMap<string, Float32Array>;
+  readonly signal?: AbortSignal;
+}
 
 /** An input of linear layers, and sums over it. */
 export interface WatchedInput {

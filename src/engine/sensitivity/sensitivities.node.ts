@@ -57,7 +57,10 @@ export async function sensitivities(
         }
       }
       if (wantsGains) {
-        const gains = await measureGains({ ...common, sequences: gainSequences(checkpoint, request, run) ?? sequences }, run);
+        const gains = await measureGains(
+          { ...common, sequences: gainSequences(checkpoint, request, run) ?? sequences },
+          run,
+        );
         await cache.setGains(names.map((name) => gains.get(name) ?? 1));
       }
     });

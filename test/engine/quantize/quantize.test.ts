@@ -46,7 +46,7 @@ describe("quantizeCheckpoint", () => {
       },
     });
     expect(done).toBe(total);
-    expect(new Set(seen)).toEqual(new Set(["round", "observe", "advance"]));
+    expect(new Set(seen)).toEqual(new Set(["round", "gradients", "observe", "advance"]));
   });
 
   it("needs a tokenizer for texts", async () => {
