@@ -58,7 +58,13 @@ const say = (line: string) => {
 
 const checkpoint = await openCheckpoint(flags.model);
 const plannerFlags = {
-  ...{ sensitivities: undefined, sequences: Number(flags.sequences), calibrate: flags.calibrate, threads },
+  ...{
+    sensitivities: undefined,
+    sequences: Number(flags.sequences),
+    calibrate: flags.calibrate,
+    threads,
+    bos: flags.bos as "auto" | "always" | "never",
+  },
   ...{ schemes: flags.schemes, embeddingScheme: flags["embedding-scheme"], batch: 1, remeasure: true },
 };
 const facts = await layerFacts(checkpoint, plannerFlags);
@@ -86,6 +92,7 @@ const calibrate =
     : {
         texts: flags.calibrate.map((file) => readFileSync(file, "utf8")),
         tokens: Number(flags["calibration-tokens"]),
+        bos: scoring.bos,
       };
 
 async function score(label: string, choice: readonly Choice[]) {

@@ -38,6 +38,7 @@ export interface FactFlags {
   readonly sensitivities: string | undefined;
   readonly sequences: number;
   readonly calibrate: readonly string[];
+  readonly bos: "auto" | "always" | "never";
   readonly threads: number | undefined;
 }
 
@@ -134,13 +135,13 @@ async function readSensitivities(path: string): Promise<z.infer<typeof sensitivi
 async function measuredFacts(
   checkpoint: Checkpoint,
   texts: readonly string[],
-  { sequences, threads }: FactFlags,
+  { sequences, bos, threads }: FactFlags,
 ): Promise<readonly LayerFact[]> {
   const line = progressLine("sensitivities");
   try {
     const { layers } = await sensitivities(checkpoint, {
       ...{ sequences, threads, signal: interruptible() },
-      ...(texts.length > 0 && { texts, gains: true }),
+      ...(texts.length > 0 && { texts, bos, gains: true }),
       onProgress: ({ phase, done, total, secondsLeft }) =>
         line.update(
           done,

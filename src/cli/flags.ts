@@ -104,6 +104,9 @@ export const planFlags = {
     help: "with --frontier: UTF-8 text to measure the perplexity of six mixes and of single schemes on",
   }),
   ...windowFlags,
+  bos: choice(["auto", "always", "never"], "auto", {
+    help: "begin each window, and each sequence of --calibrate, with BOS; auto follows the tokenizer's config",
+  }),
   problem: text({
     value: "FILE",
     environment: false,
@@ -136,6 +139,9 @@ export const sensitivitiesFlags = {
     value: "FILE",
     environment: false,
     help: "UTF-8 text to measure on instead of the model's own; may be repeated",
+  }),
+  bos: choice(["auto", "always", "never"], "auto", {
+    help: "begin every sequence of that text with BOS; auto: as the tokenizer's config says",
   }),
   gains: toggle({ environment: false, help: "measure too what calibration leaves of each tensor's loss" }),
   losses: text({

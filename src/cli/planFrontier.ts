@@ -69,7 +69,7 @@ async function measureAll(
 ): Promise<MeasuredPoint[]> {
   const { measureChoice } = await import("./measurePlan.ts");
   const texts = await Promise.all(files.map((file) => readTextFile(file, "--calibrate")));
-  const calibrate = texts.length > 0 ? { texts } : undefined;
+  const calibrate = texts.length > 0 ? { texts, bos } : undefined;
   const signal = interruptible();
   const line = progressLine("measuring perplexity");
   const points: MeasuredPoint[] = [];

@@ -26,14 +26,14 @@ export async function sensitivitiesVerb({
 }: Invocation<typeof sensitivitiesFlags>): Promise<void> {
   const schemes = paletteOf(flags.losses);
   const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
-  const { method, sequences, sequenceLength, norms, gains, seed, threads, around } = flags;
+  const { method, sequences, sequenceLength, norms, gains, bos, seed, threads, around } = flags;
   if (around !== undefined && schemes === undefined) {
     throw new UsageError("--around is for --losses SCHEME,...; name the schemes to measure");
   }
   const checkpoint = await openModel(name);
   const line = progressLine("");
   const options: SensitivityRun = {
-    ...{ method, sequences, sequenceLength, norms, gains, seed, threads, signal: interruptible() },
+    ...{ method, sequences, sequenceLength, norms, gains, bos, seed, threads, signal: interruptible() },
     texts: texts.length > 0 ? texts : undefined,
     onProgress: ({ phase, done, total, secondsLeft }) => {
       if (phase === "measure" && done === 0) remark(`measuring takes about ${formatSeconds(secondsLeft)}`);

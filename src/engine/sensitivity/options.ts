@@ -8,6 +8,8 @@ export interface SensitivityOptions {
   /** Texts like those the model will read, or token sequences as they are; default samples of the model itself. */
   readonly texts?: readonly string[];
   readonly ids?: readonly (readonly number[])[];
+  /** Begins every sequence of the texts with the beginning-of-sequence token; default as the tokenizer's config says. */
+  readonly bos?: "auto" | "always" | "never";
   /** Sequences, each from an empty cache. Default 16. */
   readonly sequences?: number;
   /** Tokens of a sequence. Default 256, or the model's context where it is shorter. */

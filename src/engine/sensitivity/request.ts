@@ -64,7 +64,7 @@ function checkedNumbers(spec: DecoderSpec, options: SensitivityOptions) {
 
 function givenSequences(
   checkpoint: Checkpoint,
-  { texts, ids }: SensitivityOptions,
+  { texts, ids, bos }: SensitivityOptions,
   { sequences, sequenceLength }: { readonly sequences: number; readonly sequenceLength: number },
 ): readonly (readonly number[])[] | undefined {
   if (ids || !texts) return ids;
@@ -72,7 +72,7 @@ function givenSequences(
     throw new UsageError(`${checkpoint.source}: has no tokenizer to read texts with`);
   }
   const tokenizer = createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig);
-  return calibrationSequences(texts, tokenizer, { tokens: sequences * sequenceLength, sequenceLength });
+  return calibrationSequences(texts, tokenizer, { tokens: sequences * sequenceLength, sequenceLength, bos });
 }
 
 function checkSequences(sequences: readonly (readonly number[])[], spec: DecoderSpec): void {

@@ -95,11 +95,11 @@ const GAIN_TOKENS = 16_384;
 function gainSequences(
   { tokenizer, generationConfig }: Checkpoint,
   { spec }: SensitivityRequest,
-  { texts, ids }: SensitivityRun,
+  { texts, ids, bos }: SensitivityRun,
 ): readonly (readonly number[])[] | undefined {
   if (ids || !texts || !tokenizer) return undefined;
   const sequenceLength = Math.min(DEFAULT_CALIBRATION_LENGTH, spec.contextLength);
-  const options = { tokens: GAIN_TOKENS, sequenceLength };
+  const options = { tokens: GAIN_TOKENS, sequenceLength, bos };
   return calibrationSequences(texts, createTokenizer(tokenizer, generationConfig), options);
 }
 
