@@ -78,9 +78,17 @@ interface Loss {
   readonly windows: number;
 }
 
+/** Where rows may stay, and who reads them. */
+const PLACES = {
+  memory: {},
+  file: { store: "file" },
+  "file, one reader": { store: "file", readers: 1 },
+} as const;
+type Place = keyof typeof PLACES;
+
 interface Speed {
   readonly model: string;
-  readonly store: "memory" | "file";
+  readonly place: Place;
   readonly channels: number;
   /** Median of the steps, and of their ratios to the uncompensated step beside each. */
   readonly seconds: number;
@@ -131,7 +139,7 @@ for (const path of models.split(",")) {
   }
   if (selections.includes("bucket")) await measureRecall(path, model);
   if (!flags.speed) continue;
-  for (const store of ["memory", "file"] as const) await measureSpeed(path, model, store);
+  await measureSpeed(path, model);
   for (const store of ["none", "memory", "file"] as const) {
     const bytes = Number(
       execFileSync(process.execPath, ["--expose-gc", ...residentScript, path, store], { encoding: "utf8" }),
@@ -181,31 +189,39 @@ async function measureRecall(path: string, model: string): Promise<void> {
     if (all > 0) recalls.push({ model, channels, recall: hits / all });
 }
 
-/** Steps of decoding with each number of channels, each beside one without. */
-async function measureSpeed(path: string, model: string, store: "memory" | "file"): Promise<void> {
-  const loaded = await load(path, { threads, context, compensation: { store } });
-  const { compensation: _, ...reading } = loaded.runner.reading;
-  const step = async (channels: number, position: number): Promise<number> => {
-    const compensated = { channels: uniformShares(channels), select: "exact" } as const;
-    const ids = [(position * 7919 + 1) % loaded.spec.vocabularySize];
-    const started = performance.now();
-    const how = channels > 0 ? { ...reading, compensation: compensated } : reading;
-    await loaded.runner.step({ ids, positions: [position] }, "last", how);
-    return (performance.now() - started) / 1000;
-  };
-  for (const channels of shares.filter((each) => each > 0)) {
-    const times: number[] = [];
-    const ratios: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      const without = await step(0, round);
-      const seconds = await step(channels, round);
-      if (round < 4) continue;
-      times.push(seconds);
-      ratios.push(seconds / without);
+/**
+ * Steps of decoding with each number of channels and from each place, each beside one without, along a text: what one token
+ * chose, the next ones may choose again.
+ */
+async function measureSpeed(path: string, model: string): Promise<void> {
+  const places = (Object.keys(PLACES) as Place[]).filter(
+    (place) => place !== "file, one reader" || (threads ?? 2) > 1,
+  );
+  for (const place of places) {
+    const loaded = await load(path, { threads, context, compensation: PLACES[place] });
+    const { compensation: _, ...plain } = loaded.runner.reading;
+    const step = async (id: number, position: number, channels: number) => {
+      const compensated = { channels: uniformShares(channels), select: "exact" } as const;
+      const how = channels > 0 ? { ...plain, compensation: compensated } : plain;
+      const started = performance.now();
+      await loaded.runner.step({ ids: [id], positions: [position] }, "last", how);
+      return (performance.now() - started) / 1000;
+    };
+    const ids = sampleIds(loaded);
+    for (const channels of shares.filter((each) => each > 0)) {
+      const times: number[] = [];
+      const ratios: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const without = await step(ids[round], round, 0);
+        const seconds = await step(ids[round], round, channels);
+        if (round < 8) continue;
+        times.push(seconds);
+        ratios.push(seconds / without);
+      }
+      speeds.push({ model, place, channels, seconds: median(times), slowdown: median(ratios) - 1 });
     }
-    speeds.push({ model, store, channels, seconds: median(times), slowdown: median(ratios) - 1 });
+    loaded.dispose();
   }
-  loaded.dispose();
 }
 
 if (flags.plot) {
@@ -246,10 +262,10 @@ else {
     console.log(table(["model", "channels", "recall"], found));
   }
   if (speeds.length > 0) {
-    const timed = speeds.map(({ model, store, channels, seconds, slowdown }) => [
-      ...[model, store, String(channels), (1000 * seconds).toFixed(2), percent(slowdown)],
+    const timed = speeds.map(({ model, place, channels, seconds, slowdown }) => [
+      ...[model, place, String(channels), (1000 * seconds).toFixed(2), percent(slowdown)],
     ]);
-    console.log(table(["model", "store", "channels", "ms/step", "slower"], timed));
+    console.log(table(["model", "rows", "channels", "ms/step", "slower"], timed));
     const held = residents.map(({ model, store, bytes }) => [model, store, (bytes / 1e6).toFixed(1)]);
     console.log(table(["model", "store", "MB resident"], held));
   }

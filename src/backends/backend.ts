@@ -50,7 +50,7 @@ export interface ResidualSource {
   readonly members: readonly ResidualMember[];
   /** Reads all rows, [columns, stride], into `target`. */
   readonly read: (target: Uint8Array) => Promise<unknown>;
-  /** Given when rows are to stay in a file and be read when they are chosen. */
+  /** Given when rows are to stay in a file and be read when they are chosen: they then take none of the backend's memory. */
   readonly file?: RowFile;
 }
 
@@ -59,8 +59,8 @@ export interface RowFile {
   readonly descriptor: number;
   /** First byte of the first row. */
   readonly position: number;
-  /** Rows that may stay in the backend's memory, those chosen most often. Default none. */
-  readonly cachedRows?: number;
+  /** Threads that read, while the others multiply already. Default all. */
+  readonly readers?: number;
 }
 
 /** The part of a residual's rows that belongs to one weight. */

@@ -224,6 +224,7 @@ export const tuneFlags = {
     environment: false,
     help: "also find how many channels a model with a residual may compensate at this cost",
   }),
+  residualStore: engineFlags.residualStore,
   explain: toggle({ environment: false, help: "print the space of bit partitions and why most are pruned" }),
   json,
   ...commonFlags,

@@ -47,7 +47,6 @@ export interface LoadFlags {
   readonly select: Selection;
   readonly profile: string | undefined;
   readonly residualStore: ResidualStore;
-  readonly residualCache: number | undefined;
   readonly context?: number;
   readonly chunk?: number;
   readonly policy?: string;
@@ -62,7 +61,7 @@ export async function loadModel(name: string, flags: LoadFlags): Promise<Model> 
   const channels = flags.channels === undefined ? undefined : parseShares(flags.channels, "--channels");
   const compensation = flags.noCompensation
     ? (false as const)
-    : { channels, select, store: flags.residualStore, cacheBytes: flags.residualCache };
+    : { channels, select, store: flags.residualStore };
   const text = flags.profile === undefined ? undefined : await readTextFile(flags.profile, "--profile");
   const notices: string[] = [];
   let untuned = false;

@@ -42,10 +42,6 @@ export const engineFlags = {
   residualStore: choice(["memory", "file"], "memory", {
     help: "where residual rows stay; file takes no memory and reads them at each step",
   }),
-  residualCache: byteCount({
-    help: "memory for the rows chosen most often, where they stay in the file",
-    standard: "none",
-  }),
   policy: text({
     value: "FILE",
     help: "policy map to choose kernels by",

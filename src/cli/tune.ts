@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { availableSimd } from "../backends/wasm/module.ts";
-import { spawnNodeWorker } from "../backends/wasm/workers.node.ts";
+import { nodeRowFetcher, spawnNodeWorker } from "../backends/wasm/workers.node.ts";
+import type { ResidualPlace } from "../compensation/residualFile.ts";
 import { formatShares, parseShare } from "../compensation/settings.ts";
 import { breather } from "../engine/breathe.ts";
 import { Model } from "../engine/model.ts";
@@ -34,6 +35,7 @@ const ACTIVATION_BITS = [8, 4] as const;
 export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tuneFlags>): Promise<void> {
   const threads = flags.threads ?? availableParallelism();
   const slowdown = flags.slowdown === undefined ? undefined : parseShare(flags.slowdown, "--slowdown");
+  const place = { store: flags.residualStore };
   const shapes = await shapesOf(name);
   if (flags.explain) await explain(shapes, flags.json ? printAside : print);
   const line = progressLine("tuning");
@@ -45,7 +47,7 @@ export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tu
   }).finally(() => line.clear());
   const origin = { version: 1, ...originHere(threads), shapes: measured } as const;
   const compensated =
-    slowdown === undefined ? undefined : await tuneChannels(name, threads, slowdown, origin);
+    slowdown === undefined ? undefined : await tuneChannels(name, threads, slowdown, origin, place);
   const map: PolicyMap = { ...origin, ...(compensated && { compensation: [compensated.entry] }) };
   const text = `${JSON.stringify(map, null, 2)}\n`;
   if (flags.output !== undefined) await writeTextFile(flags.output, text, "-o");
@@ -57,13 +59,19 @@ export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tu
 }
 
 /** Times compensation with the strategies just found; the entry of the map, and how to tell it. */
-async function tuneChannels(name: string, threads: number, slowdown: number, map: PolicyMap) {
+async function tuneChannels(
+  name: string,
+  threads: number,
+  slowdown: number,
+  map: PolicyMap,
+  compensation: ResidualPlace,
+) {
   const policy = policyOf(map);
   const checkpoint = await openModel(name);
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker, policy });
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker, fetchRows: nodeRowFetcher, policy });
   const line = progressLine("tuning compensation");
   try {
-    const model = await Model.load(checkpoint, backend, { context: TUNING_CONTEXT });
+    const model = await Model.load(checkpoint, backend, { context: TUNING_CONTEXT, compensation });
     const { channels, seconds, secondsWithout } = await tuneCompensation(model, {
       slowdown,
       onProgress: (done, total) => line.update(done, total, "compensation"),

@@ -19,8 +19,8 @@ export type ResidualStore = "memory" | "file";
 export interface ResidualPlace {
   /** Default `memory`. */
   readonly store?: ResidualStore;
-  /** Bytes of memory for the rows of the file that are chosen most often. Default 0. */
-  readonly cacheBytes?: number;
+  /** Threads that read rows, while the others multiply already. Default all, which measures as well as fewer. */
+  readonly readers?: number;
 }
 
 export interface ResidualFile {
@@ -39,14 +39,15 @@ export function layersKey({ bits, groups }: Pick<ResidualFile, "bits" | "groups"
     ({ group: { kind, columns, members } }) =>
       `${kind} ${members.map(({ rows }) => rows).join("+")}x${columns}`,
   );
-  return `${bits} bits, ${groups.length} inputs: ${[...new Set(kinds)].join(", ")}`;
+  const place = groups[0]?.source.file ? " in the file" : "";
+  return `${bits} bits${place}, ${groups.length} inputs: ${[...new Set(kinds)].join(", ")}`;
 }
 
 /** Opens the residual of a quantized checkpoint; undefined when it names none. Headers and scales are read, no rows. */
 export async function openResidual(
   checkpoint: Checkpoint,
   decoder: DecoderSpec,
-  { store = "memory", cacheBytes = 0 }: ResidualPlace = {},
+  { store = "memory", readers }: ResidualPlace = {},
 ): Promise<ResidualFile | undefined> {
   const quantization = quantizationOf(checkpoint);
   if (!quantization?.residual) return undefined;
@@ -72,8 +73,7 @@ export async function openResidual(
         const residual = await sourceOf(group, bits, entries, source);
         if (store === "memory") return { group, source: residual };
         const { offset: position } = entries.get(residualNames(group.name).codes)!;
-        const cachedRows = Math.floor(cacheBytes / found.length / residual.stride);
-        const rows = { name: source.name, descriptor: descriptor!, position, cachedRows };
+        const rows = { name: source.name, descriptor: descriptor!, position, readers };
         return { group, source: { ...residual, file: rows } };
       }),
     );

@@ -46,7 +46,5 @@ export const SLEEPERS = 384;
 export const MAY_WAIT = 448;
 /** Why rows of slow memory could not be read, 0 while all could; see rowFetcher.ts. */
 export const FETCH_PROBLEM = 512;
-/** How often that happened: caches of rows are void after each. */
-export const FETCH_FAILURES = 576;
 /** Last generation that each thread has seen, a word each: up to 256 threads. */
 export const SEEN = 1024;

@@ -20,16 +20,8 @@ export type RowStore =
       readonly kind: "file";
       readonly descriptor: number;
       readonly position: number;
-      readonly cache?: RowCache;
+      readonly readers?: number;
     };
-
-/** Rows that stay in memory, as places.as.ts manages them. */
-export interface RowCache {
-  readonly slot: Slot;
-  readonly rows: number;
-  /** Address of the first. */
-  readonly first: number;
-}
 
 export async function loadResidual(source: ResidualSource, device: WasmDevice): Promise<ResidualHandle> {
   const { bits, columns, stride, members, file } = source;
@@ -41,9 +33,8 @@ export async function loadResidual(source: ResidualSource, device: WasmDevice): 
   let store: RowStore;
   if (file) {
     device.files.add(file.name);
-    const { descriptor, position, cachedRows = 0 } = file;
-    const cache = cachedRows > 0 ? makeCache(Math.min(columns, cachedRows), stride, device) : undefined;
-    store = { kind: "file", descriptor, position, cache };
+    const { descriptor, position, readers } = file;
+    store = { kind: "file", descriptor, position, readers };
   } else {
     const data = device.reserve(columns * stride);
     const target = device.bytes(data);
@@ -53,7 +44,7 @@ export async function loadResidual(source: ResidualSource, device: WasmDevice): 
   const held = parts.reduce((sum, { scales }) => sum + scales.byteLength, 0);
   const handle: PackedResidual = {
     ...{ bits, columns, stride, parts, store, rows: members.map(({ rows }) => rows) },
-    byteLength: held + (heldBy(store)?.byteLength ?? 0),
+    byteLength: held + (store.kind === "memory" ? store.data.byteLength : 0),
   };
   return handle;
 }
@@ -61,17 +52,5 @@ export async function loadResidual(source: ResidualSource, device: WasmDevice): 
 export function freeResidual(handle: ResidualHandle, device: WasmDevice): void {
   const { parts, store } = handle as PackedResidual;
   for (const { scales } of parts) device.free(scales);
-  const rows = heldBy(store);
-  if (rows) device.free(rows);
-}
-
-function heldBy(store: RowStore): Slot | undefined {
-  return store.kind === "memory" ? store.data : store.cache?.slot;
-}
-
-/** A header and an entry for each row, then the rows, from a multiple of 16 bytes on. */
-function makeCache(rows: number, stride: number, device: WasmDevice): RowCache {
-  const entries = Math.ceil((8 + 8 * rows) / 16) * 16;
-  const slot = device.allocate(entries + rows * stride);
-  return { slot, rows, first: slot.place + entries };
+  if (store.kind === "memory") device.free(store.data);
 }

@@ -75,7 +75,7 @@ export function lowerCompensation(
     return { select: [select], fetch: [], add: addOf(0, tokens, rows) };
   }
 
-  const { descriptor, position, cache } = store;
+  const { descriptor, position, readers } = store;
   const bytes = Math.min(STAGING_BYTES, tokens * even * (stride + GAP_BYTES));
   const capacity = Math.min(columns, Math.max(even, Math.floor(bytes / stride)));
   // So many tokens that all their rows fit.
@@ -89,11 +89,14 @@ export function lowerCompensation(
     code: code.PLACE_ROWS,
     args: [
       ...[after(list, first * even * 4), count * even, columns, stride, table, staging, capacity],
-      ...[cache?.slot.place ?? 0, cache?.rows ?? 0, cache?.first ?? 0, tokens === 1 ? 1 : 0, places, reads],
+      ...[places, reads, tokens === 1 ? 1 : 0],
     ],
   });
   const words = [position % 2 ** 32, Math.floor(position / 2 ** 32)];
-  const fetch = { code: code.FETCH_RESIDUAL, args: [reads, descriptor, ...words, stride] };
+  const fetch = {
+    code: code.FETCH_RESIDUAL,
+    args: [reads, descriptor, ...words, stride, readers ?? scratch.threads],
+  };
   const rows = (offset: number): RowArguments => [offset, 1, places];
   const groups = Array.from({ length: Math.ceil(tokens / group) }, (_, i) => {
     const count = Math.min(group, tokens - i * group);
