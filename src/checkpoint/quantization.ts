@@ -46,6 +46,8 @@ export interface QuantizationConfig {
   readonly source?: string;
   /** What quantizing lost, in a file beside the weights; see docs/compensation.md. */
   readonly residual?: StoredResidual;
+  /** How scales and norms were tuned afterwards, and what it brought: for people. See docs/tuning.md. */
+  readonly tuning?: Readonly<Record<string, number>>;
 }
 
 export interface StoredResidual {

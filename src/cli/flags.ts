@@ -75,6 +75,22 @@ export const quantizeFlags = {
       standard: "0.1 at 2 bits, 0.3 at 3, 0.5 at 4",
     },
   ),
+  tuneSteps: number(
+    { from: 1, to: 1_000_000 },
+    {
+      environment: false,
+      help: "afterwards tune row scales and norms towards the float model in so many steps, e.g. 60: better at the same size",
+    },
+  ),
+  tuneTokens: number(
+    { from: 1, to: 2 ** 22 },
+    { environment: false, help: "tokens of such a step", standard: "1024" },
+  ),
+  tuneText: texts({
+    value: "FILE",
+    environment: false,
+    help: "UTF-8 text to tune on, without it that of --calibrate, or the model's own; may be repeated",
+  }),
   residual: choice(["none", "2", "4", "8", "16"], "none", {
     help: "also store what rounding takes, in so many bits, for compensation when decoding",
   }),

@@ -6,6 +6,7 @@ import { blendOf, parseShares } from "../compensation/settings.ts";
 import type { CalibrateOptions } from "../engine/calibrate/options.ts";
 import { checkFits } from "../engine/planning/fit.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
+import type { TuneOptions, TuneResult } from "../engine/tuning/options.ts";
 import { UsageError } from "../errors.ts";
 import type { ResidualBits } from "../quantizers/residual.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
@@ -16,7 +17,7 @@ import type { quantizeFlags } from "./flags.ts";
 import { formatBytes, formatCount, formatSeconds, significant } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { openModel } from "./model.ts";
-import { print, printJson } from "./output.ts";
+import { print, printJson, remark } from "./output.ts";
 import { progressLine } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
@@ -24,6 +25,7 @@ import type { Invocation } from "./verb.ts";
 export async function quantize({ operands: [name], flags }: Invocation<typeof quantizeFlags>): Promise<void> {
   const folder = required(flags.output, "-o PATH");
   const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const tune = await tuning(flags);
   const checkpoint = await openModel(name);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
@@ -43,18 +45,24 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       rotate: !noRotation,
       seed,
       calibrate,
+      tune,
       residual,
       channels: bought?.channels,
       threads: flags.threads,
       resume: !flags.noResume,
       signal,
       onProgress: ({ phase, tensor, done, total, weightsPerSecond, secondsLeft }) => {
+        if (phase === "tune" && tensor === "") {
+          return remark(`tuning will take about ${formatSeconds(secondsLeft!)} after quantizing`);
+        }
         const doing = {
           round: weightsPerSecond ? `${formatCount(weightsPerSecond)} weights/s` : tensor,
           gradients: `gradients ${tensor}`,
           observe: `observing ${tensor}`,
           advance: tensor,
           residual: `residual of ${tensor}`,
+          sample: tensor,
+          tune: `tuning, ${tensor}`,
         };
         line.update(done, total, doing[phase], secondsLeft);
       },
@@ -67,7 +75,8 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
         `${formatCount(result.weights)} weights, ${significant(result.bitsPerWeight)} bits each over all tensors, ` +
         `${significant(result.linearBitsPerWeight)} in the linear layers\n` +
         `${formatBytes(result.bytesBefore)} before, ${formatBytes(result.bytesAfter)} after, in ${formatSeconds(result.seconds)}\n` +
-        (result.residualBytes === undefined ? "" : `residual: ${formatBytes(result.residualBytes)}\n`),
+        (result.residualBytes === undefined ? "" : `residual: ${formatBytes(result.residualBytes)}\n`) +
+        (result.tuning === undefined ? "" : `${tuned(result.tuning)}\n`),
     );
   } catch (error) {
     line.clear();
@@ -125,6 +134,25 @@ function calibration(
   const compensation = { channels, blend: blend ?? blendOf(parseScheme(scheme).bits) };
   // What the quantized layers give without their residual is not what the next ones will see.
   return { texts, tokens, gradientTokens, bos, sequential: false, compensation };
+}
+
+async function tuning({
+  tuneSteps: steps,
+  tuneTokens: tokens,
+  tuneText,
+}: Values<typeof quantizeFlags>): Promise<TuneOptions | undefined> {
+  if (steps === undefined) {
+    if (tokens === undefined && tuneText.length === 0) return undefined;
+    throw new UsageError(`${tokens === undefined ? "--tune-text" : "--tune-tokens"} needs --tune-steps N`);
+  }
+  const texts = await Promise.all(tuneText.map((file) => readTextFile(file, "--tune-text")));
+  return { steps, tokens, texts: texts.length > 0 ? texts : undefined };
+}
+
+function tuned({ divergenceBefore, divergenceAfter, bestStep, heldOutTokens }: TuneResult): string {
+  const from = significant(divergenceBefore);
+  if (bestStep === 0) return `tuning found nothing better: divergence from the float model ${from}`;
+  return `tuned: divergence from the float model ${from} before, ${significant(divergenceAfter)} after, on ${heldOutTokens} tokens held out`;
 }
 
 function planned({ choice, predicted }: ModelPlan): string {

@@ -50,7 +50,8 @@ export function linearSpecs(spec: DecoderSpec): LinearSpec[] {
   return spec.layers.flatMap(({ attention: a, mlp: m }) => [a.q, a.k, a.v, a.o, m.gate, m.up, m.down]);
 }
 
-function normSpecs(spec: DecoderSpec): NormSpec[] {
+/** Every norm of a decoder, in the order of use. */
+export function normSpecs(spec: DecoderSpec): NormSpec[] {
   const layers = spec.layers.flatMap(({ attention, norms }) => [
     ...Object.values(norms),
     attention.qNorm,

@@ -66,6 +66,12 @@ test.each<[args: string[], message: string, environment?: Record<string, string>
   [["quantize", MODEL, "-o", "{folder}/out", "--scheme", "nuk-4"], "nuk-4"],
   [["quantize", MODEL, "-o", "{folder}/out", "--embedding-scheme", "nuq-9"], "nuq-9"],
   [["quantize", MODEL, "-o", MODEL], "is not empty"],
+  [["quantize", MODEL, "-o", "{folder}/out", "--tune-tokens", "512"], "--tune-tokens needs --tune-steps N"],
+  [["quantize", MODEL, "-o", "{folder}/out", "--tune-steps", "0"], "--tune-steps is"],
+  [
+    ["quantize", MODEL, "-o", "{folder}/out", "--tune-steps", "2", "--tune-text", "{folder}/none"],
+    "--tune-text",
+  ],
   [["quantize", "{folder}/empty", "-o", "{folder}/out"], "no config.json"],
   [["convert", MODEL, "-o", "{folder}/text.txt/out"], "cannot be written"],
   [["perplexity", MODEL], "--text FILE is missing"],

@@ -12,6 +12,8 @@ const READ_BYTES = 2 ** 28;
 export interface SafetensorsWriter {
   /** Writes bytes of a tensor at `at` within it; tensors and their pieces may come in any order. */
   write(name: string, bytes: Uint8Array, at?: number): Promise<void>;
+  /** Writes bytes over others of a tensor, which were or will be counted. */
+  replace(name: string, bytes: Uint8Array, at?: number): Promise<void>;
   /** Gives the files their names; throws a RangeError when a tensor is incomplete. */
   finish(): Promise<void>;
   /** Bytes of a tensor as they are in the file: all, or `byteLength` of them at `at`. */
@@ -62,6 +64,14 @@ export async function createSafetensors(
     await abort();
     throw error;
   }
+  const place = (name: string, at: number, length: number) => {
+    const entry = byName.get(name);
+    if (entry === undefined) throw new RangeError(`${path}: no tensor ${name} was announced`);
+    if (at < 0 || at + length > entry.byteLength) {
+      throw new RangeError(`${path}: ${length} bytes at ${at} leave ${name} of ${entry.byteLength}`);
+    }
+    return entry;
+  };
   return {
     abort,
     async suspend() {
@@ -82,13 +92,13 @@ export async function createSafetensors(
       if (entry !== undefined) entry.left -= byteLength ?? entry.left;
     },
     async write(name, bytes, at = 0) {
-      const entry = byName.get(name);
-      if (entry === undefined) throw new RangeError(`${path}: no tensor ${name} was announced`);
-      if (at < 0 || at + bytes.length > entry.byteLength || bytes.length > entry.left) {
-        throw new RangeError(`${path}: ${bytes.length} bytes at ${at} leave ${name} of ${entry.byteLength}`);
-      }
+      const entry = place(name, at, bytes.length);
+      if (bytes.length > entry.left) throw new RangeError(`${path}: ${name} was written already`);
       await writeAll(handle, path, bytes, entry.offset + at);
       entry.left -= bytes.length;
+    },
+    async replace(name, bytes, at = 0) {
+      await writeAll(handle, path, bytes, place(name, at, bytes.length).offset + at);
     },
     async finish() {
       const unfinished = [...byName.values()].find((entry) => entry.left > 0);
@@ -147,6 +157,7 @@ export async function createModelSafetensors(
     read: async (name, at, byteLength) => ownerOf(name).read(name, at, byteLength),
     accept: (name, byteLength) => ownerOf(name).accept(name, byteLength),
     write: async (name, bytes, at) => ownerOf(name).write(name, bytes, at),
+    replace: async (name, bytes, at) => ownerOf(name).replace(name, bytes, at),
     async finish() {
       try {
         for (const writer of writers) await writer.finish();

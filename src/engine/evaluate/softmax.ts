@@ -45,6 +45,25 @@ export function divergence(
   return sum;
 }
 
+/**
+ * Writes the gradient of {@link divergence} by the row of `actual`, q - p, times `factor`, to the same place of
+ * `gradient`.
+ */
+export function divergenceGradient(
+  expected: Float32Array,
+  p: RowSummary,
+  actual: Float32Array,
+  q: RowSummary,
+  at: number,
+  size: number,
+  factor: number,
+  gradient: Float32Array,
+): void {
+  for (let i = at; i < at + size; i++) {
+    gradient[i] = factor * (negativeExp(q.logSum - actual[i]) - negativeExp(p.logSum - expected[i]));
+  }
+}
+
 function largestOf(values: Float32Array, at: number, size: number): number {
   let largest = values[at];
   let index = at;

@@ -5,6 +5,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec, LinearSpec, NormSpec } from "../../models/decoder.ts";
 import type { Part } from "../parts.ts";
 import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
+import { loadValues, transpose } from "./product.ts";
 
 /** The float weights of one part in a backend, each beside its transpose where the pass goes back too. */
 export interface LoadedPart {
@@ -40,7 +41,9 @@ export async function loadPart(
     linearOf.set(handle, linear);
     if (back) {
       onWeight?.(linear, values);
-      transposed.set(handle, await loadValues(backend, transpose(values, rows, columns), columns, rows));
+      // Nothing is multiplied with the embedding before the first layer.
+      if (part !== "embedding")
+        transposed.set(handle, await loadValues(backend, transpose(values, rows, columns), columns, rows));
     }
     return handle;
   };
@@ -59,33 +62,4 @@ export async function loadPart(
       for (const norm of norms.values()) backend.free(norm);
     },
   };
-}
-
-/** Values [rows, columns] as a weight. */
-export function loadValues(
-  backend: Backend,
-  values: Float32Array,
-  rows: number,
-  columns: number,
-): Promise<LinearHandle> {
-  const readRows = async (start: number, end: number) => values.subarray(start * columns, end * columns);
-  return backend.loadLinear({ scheme: "f32", rows, columns, readRows });
-}
-
-/** Columns and rows of a tile: what is read and written lies in the first-level cache. */
-const TILE = 32;
-
-/** [rows, columns] to [columns, rows]. */
-export function transpose(values: Float32Array, rows: number, columns: number): Float32Array {
-  const result = new Float32Array(values.length);
-  for (let top = 0; top < rows; top += TILE) {
-    const bottom = Math.min(rows, top + TILE);
-    for (let left = 0; left < columns; left += TILE) {
-      const right = Math.min(columns, left + TILE);
-      for (let i = top; i < bottom; i++) {
-        for (let j = left; j < right; j++) result[j * rows + i] = values[i * columns + j];
-      }
-    }
-  }
-  return result;
 }

@@ -1,7 +1,6 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { LinearHandle } from "../../backends/operation.ts";
-import { loadValues, transpose } from "./loadPart.ts";
-import { product } from "./tape.ts";
+import { loadValues, product, transpose } from "./product.ts";
 
 /**
  * Squared norms of the rows of dW = dOut^T . input, without dW: row i is dOut_i^T (input . input^T) dOut_i, a product

@@ -9,26 +9,31 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { Attention, Linear, LinearHandle, Operation } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
-import { attentionGradient } from "../../ops/attention/gradient.ts";
 import { gateGradient } from "../../ops/gate/gradient.ts";
 import { rmsNormGradient } from "../../ops/rmsNorm/gradient.ts";
 import { ropeGradient } from "../../ops/ropeStore/gradient.ts";
 import { softcapGradient } from "../../ops/softcap/gradient.ts";
+import { attentionGradient } from "./attention.ts";
+import { product } from "./product.ts";
 
 /** What a walk back finds besides the gradient of its input. */
 export interface GradientObserver {
   /** A product's input [rows, columns] and the gradient of its output [rows, weight.rows]: dW = dOut^T . input. */
   linear?(weight: LinearHandle, input: Float32Array, dOut: Float32Array): Promise<void> | void;
+  /** A product's output [rows, weight.rows], bias included, and its gradient; asks for {@link Tape.run} to keep outputs. */
+  output?(weight: LinearHandle, output: Float32Array, dOut: Float32Array): Promise<void> | void;
   /** Gradient of a norm's weight [size], summed over the rows of the step. */
   norm?(weight: Slot, dWeight: Float32Array): void;
   /** Gradient of the table's rows [rows, columns] that the step's tokens looked up. */
-  embed?(dRows: Float32Array): void;
+  embed?(dRows: Float32Array): Promise<void> | void;
 }
 
 /** An operation that ran, with the values of the slots that its gradient needs, in the order of {@link inputsOf}. */
 interface Entry {
   readonly operation: Operation;
   readonly inputs: readonly Float32Array[];
+  /** Of a product, where they are kept. */
+  readonly outputs: readonly Float32Array[];
 }
 
 export class Tape {
@@ -44,14 +49,13 @@ export class Tape {
     this.#transposed = transposed;
   }
 
-  /** Runs operations over one sequence from its start, and remembers them. */
-  async run(operations: readonly Operation[]): Promise<void> {
+  /** Runs operations over one sequence from its start, and remembers them, with their products' outputs if asked. */
+  async run(operations: readonly Operation[], keepOutputs = false): Promise<void> {
     for (const operation of operations) {
-      const inputs: Float32Array[] = [];
-      for (const [slot, count] of inputsOf(operation))
-        inputs.push(await this.#backend.readFloats(slot, count));
+      const inputs = await this.#read(inputsOf(operation));
       await this.#execute(operation);
-      this.#entries.push({ operation, inputs });
+      const outputs = keepOutputs ? await this.#read(productsOf(operation)) : [];
+      this.#entries.push({ operation, inputs, outputs });
     }
   }
 
@@ -66,15 +70,21 @@ export class Tape {
     observer: GradientObserver = {},
   ): Promise<Float32Array> {
     this.#gradients.clear();
-    this.#add(output, gradient);
+    this.#gradients.set(output.place, gradient.slice());
     for (const entry of this.#entries.splice(0).reverse()) await this.#back(entry, observer);
     return this.#gradients.get(input.place) ?? new Float32Array(gradient.length);
   }
 
-  async #back({ operation: op, inputs }: Entry, observer: GradientObserver): Promise<void> {
+  async #read(slots: readonly (readonly [Slot, number])[]): Promise<Float32Array[]> {
+    const values: Float32Array[] = [];
+    for (const [slot, count] of slots) values.push(await this.#backend.readFloats(slot, count));
+    return values;
+  }
+
+  async #back({ operation: op, inputs, outputs }: Entry, observer: GradientObserver): Promise<void> {
     switch (op.op) {
       case "linear":
-        return this.#backLinear(op, inputs[0], observer);
+        return this.#backLinear(op, inputs[0], outputs, observer);
       case "rmsNorm": {
         const { rows, size, epsilon } = op;
         const [x, weight, added] = inputs;
@@ -84,11 +94,11 @@ export class Tape {
         rmsNormGradient(x, weight, this.#take(op.out, x.length), dx, dWeight, rows, size, epsilon);
         if (dWeight) observer.norm?.(op.weight, dWeight);
         this.#add(op.input, dx);
-        if (op.add) this.#add(op.add, this.#get(op.input));
+        if (op.add) this.#add(op.add, this.#get(op.input).slice());
         return;
       }
       case "add":
-        return this.#add(op.add, this.#get(op.input));
+        return this.#add(op.add, this.#get(op.input).slice());
       case "gate": {
         const dOut = this.#take(op.out, inputs[0].length);
         const [dGate, dUp] = inputs.map(({ length }) => new Float32Array(length));
@@ -99,7 +109,8 @@ export class Tape {
       case "attention": {
         const [q, ...cached] = inputs;
         const [keys, values] = cached.map((heads) => positionsFirst(heads, op));
-        const gradients = attentionGradient({ q, keys, values }, this.#take(op.out, q.length), op);
+        const dOut = this.#take(op.out, q.length);
+        const gradients = await attentionGradient(this.#backend, { q, keys, values }, dOut, op);
         this.#add(op.q, gradients.q);
         this.#add(op.cache.keys, gradients.keys);
         return this.#add(op.cache.values, gradients.values);
@@ -127,11 +138,17 @@ export class Tape {
     }
   }
 
-  async #backLinear(op: Linear, x: Float32Array, observer: GradientObserver): Promise<void> {
+  async #backLinear(
+    op: Linear,
+    x: Float32Array,
+    outputs: readonly Float32Array[],
+    observer: GradientObserver,
+  ): Promise<void> {
     const { input, rows } = op;
     for (const [i, weight] of op.weights.entries()) {
       const dOut = this.#take(op.outputs[i], rows * weight.rows);
       await observer.linear?.(weight, x, dOut);
+      if (outputs.length > 0) await observer.output?.(weight, outputs[i], dOut);
       this.#add(input, await product(this.#backend, dOut, rows, this.#transposed.get(weight)!));
     }
   }
@@ -153,40 +170,12 @@ export class Tape {
     return gradient ?? new Float32Array(count);
   }
 
+  /** Takes the array over. */
   #add(slot: Slot, gradient: Float32Array): void {
     const sum = this.#gradients.get(slot.place);
     if (sum) for (let i = 0; i < sum.length; i++) sum[i] += gradient[i];
-    else this.#gradients.set(slot.place, gradient.slice());
+    else this.#gradients.set(slot.place, gradient);
   }
-}
-
-/** input [rows, weight.columns] . weight^T */
-export async function product(
-  backend: Backend,
-  values: Float32Array,
-  rows: number,
-  weight: LinearHandle,
-): Promise<Float32Array> {
-  const input = backend.reserve(values.byteLength);
-  const output = backend.reserve(rows * weight.rows * 4);
-  backend.upload(input, values);
-  const program = backend.record([
-    {
-      op: "linear",
-      input,
-      weights: [weight],
-      biases: [undefined],
-      outputs: [output],
-      rows,
-      activations: "float",
-    },
-  ]);
-  await backend.run(program);
-  const result = await backend.readFloats(output, rows * weight.rows);
-  program.free();
-  backend.free(input);
-  backend.free(output);
-  return result;
 }
 
 /** Slots that an operation's gradient needs as they were before it ran, with their numbers of values. */
@@ -233,4 +222,8 @@ function positionsFirst(
     }
   }
   return result;
+}
+
+function productsOf(op: Operation): (readonly [Slot, number])[] {
+  return op.op === "linear" ? op.outputs.map((slot, i) => [slot, op.rows * op.weights[i].rows] as const) : [];
 }

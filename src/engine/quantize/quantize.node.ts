@@ -3,12 +3,6 @@ import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
 import { writeModelFiles } from "../../checkpoint/modelFiles.node.ts";
 import { createFolder } from "../../checkpoint/outputFolder.node.ts";
-import {
-  FORMAT_VERSION,
-  QUANT_METHOD,
-  type QuantizationConfig,
-  RESIDUAL_FILE,
-} from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { filesByteLength } from "../../checkpoint/safetensors/shards.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
@@ -25,36 +19,44 @@ import {
   DEFAULT_SEQUENCE_LENGTH,
 } from "../calibrate/options.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
+import type { TuneOptions, TuneResult } from "../tuning/options.ts";
+import { tuneRequest } from "../tuning/sequences.ts";
+import { removeTuning } from "../tuning/state.node.ts";
 import { tieMissingHead } from "../weights.ts";
 import { quantizeLayers, weightsOf } from "./calibrated.node.ts";
+import { configOf, requestOf } from "./describe.node.ts";
 import { keptTensors, storedEntries } from "./entries.ts";
-import { digest, journalMatches, openJournal } from "./journal.node.ts";
-import { planTensors, type QuantizeOptions, storedWeights, type TensorPlan } from "./plan.ts";
+import { journalMatches, openJournal } from "./journal.node.ts";
+import { planTensors, type QuantizeOptions, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
 import { writeResidual } from "./residual.node.ts";
 import { quantizeTensors } from "./round.node.ts";
 import { TensorStore } from "./store.node.ts";
+import { type Tuned, type TunedRun, tuneQuantized, tuneSeconds, untune } from "./tuned.node.ts";
 
 export interface QuantizeProgress {
   /**
    * `round`: weights become codes; `gradients`: calibration tokens tell which errors matter; `observe` and `advance`:
-   * they go through a layer; `residual`: what rounding took is stored.
+   * they go through a layer; `residual`: what rounding took is stored; `sample`: the float model makes up text to tune
+   * on; `tune`: scales and norms are tuned.
    */
-  readonly phase: "round" | "gradients" | "observe" | "advance" | "residual";
-  /** The tensor or layer at work, or how much of the gradients is done. */
+  readonly phase: "round" | "gradients" | "observe" | "advance" | "residual" | "sample" | "tune";
+  /** The tensor or layer at work, how much of the gradients is done, or the step. */
   readonly tensor: string;
-  /** Weights done and in all. */
+  /** Weights done and in all; shares of the phase when sampling and tuning. */
   readonly done: number;
   readonly total: number;
   /** The pace since this run began to compute, undefined at its start. */
   readonly weightsPerSecond: number | undefined;
-  /** What that pace promises. */
+  /** What that pace promises; before the first weight, once, for `tune` what tuning will take. */
   readonly secondsLeft: number | undefined;
 }
 
 export interface QuantizeRun extends QuantizeOptions {
   /** Data-aware mode; data-free when absent. */
   readonly calibrate?: CalibrateOptions;
+  /** Tunes row scales and norm weights when all weights are quantized. Default: not. */
+  readonly tune?: TuneOptions;
   /** Stores the residual with this many bits a weight, for dynamic error compensation. Default: none. */
   readonly residual?: ResidualBits;
   /** Channels that the model was planned with: it is run with them unless told otherwise. */
@@ -80,6 +82,8 @@ export interface QuantizeResult {
   readonly bytesAfter: number;
   /** Of the residual file, which is not part of `bytesAfter`. */
   readonly residualBytes?: number;
+  /** What tuning brought, where it was asked for. */
+  readonly tuning?: TuneResult;
   /** Of model.safetensors, or its shards, headers included. */
   readonly fileBytes: number;
   readonly seconds: number;
@@ -95,6 +99,11 @@ export async function quantizeCheckpoint(
   run: QuantizeRun,
 ): Promise<QuantizeResult> {
   const started = performance.now();
+  if (run.tune && run.residual) {
+    throw new UsageError(
+      "a tuned model's norms do not fit the original weights that a residual restores; choose one",
+    );
+  }
   const plan = planTensors(checkpoint, run);
   const decoder = tieMissingHead(
     decoderFor(checkpoint.source, checkpoint.config, checkpoint.tensors),
@@ -104,7 +113,8 @@ export async function quantizeCheckpoint(
   const tensors = keptTensors(checkpoint);
   const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan));
   const total = sum(tensors.map(({ shape }) => elements(shape)));
-  const request = requestOf(checkpoint, tensors, plan, run, sequences);
+  const tuning = run.tune && tuneRequest(checkpoint, decoder, run.tune, run.calibrate);
+  const request = requestOf(checkpoint, tensors, plan, run, sequences, tuning);
   const { resume = true } = run;
   const output = await createFolder(folder, {
     resume: async (path) => resume && (await journalMatches(path, request)),
@@ -112,6 +122,7 @@ export async function quantizeCheckpoint(
   let store: TensorStore | undefined;
   let pool: Pool | undefined;
   let residualBytes: number | undefined;
+  let tuned: Tuned | undefined;
   try {
     await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan, run));
     const journal = await openJournal(output.path, request, output.resumed);
@@ -119,11 +130,20 @@ export async function quantizeCheckpoint(
     const progress = progressOf(total, run);
     store = new TensorStore(writer, journal, plan, progress);
     pool = createPool(run.threads ?? availableParallelism());
+    const tunedRun = tuning && {
+      ...{ checkpoint, decoder, plan, store, pool, folder: output.path, signal: run.signal },
+      ...{ options: run.tune!, request: tuning, onProgress: tuneProgressOf(run) },
+    };
+    if (tunedRun) {
+      tunedRun.onProgress("tune", "", 0, 1, await tuneSeconds(decoder, tuning, pool.threads));
+      if (output.resumed) await untune(tunedRun);
+    }
     const calibrated = sequences ? decoder.layers.flatMap((_, index) => weightsOf(decoder, index)) : [];
     const later = new Set(calibrated.filter((name) => plan.has(name)));
     const now = tensors.filter(({ name }) => !later.has(name));
     await quantizeTensors(now, plan, store, pool, run.signal);
     if (sequences) await calibrate(checkpoint, decoder, plan, sequences, store, pool, run);
+    if (tunedRun) tuned = await tuneQuantized(tunedRun);
     if (run.residual) {
       const written = store;
       residualBytes = await writeResidual({
@@ -132,7 +152,12 @@ export async function quantizeCheckpoint(
         quantized: (weight) => written.read(weight),
       });
     }
+    if (tuned) {
+      await tuned.store();
+      await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan, run, tuned.result));
+    }
     await writer.finish();
+    if (tuned) await removeTuning(output.path);
     await journal.finish();
     await output.finish();
   } catch (error) {
@@ -145,7 +170,7 @@ export async function quantizeCheckpoint(
   } finally {
     await pool?.close();
   }
-  return { ...summary(folder, tensors, plan, entries, started), residualBytes };
+  return { ...summary(folder, tensors, plan, entries, started), residualBytes, tuning: tuned?.result };
 }
 
 function summary(
@@ -212,24 +237,6 @@ function sequencesOf(
   );
 }
 
-/** All that the result depends on, in words: a resumed run must have been asked the same. */
-function requestOf(
-  checkpoint: Checkpoint,
-  tensors: readonly Tensor[],
-  plan: TensorPlan,
-  { calibrate }: QuantizeRun,
-  sequences: readonly (readonly number[])[] | undefined,
-): string {
-  const { texts: _, ids: __, ...options } = calibrate ?? {};
-  return JSON.stringify({
-    version: FORMAT_VERSION,
-    source: checkpoint.source,
-    tensors: tensors.map(({ name, shape, encoding, byteLength }) => [name, shape, encoding, byteLength]),
-    plan: [...plan],
-    calibrate: sequences && { ...options, ids: digest(JSON.stringify(sequences)) },
-  });
-}
-
 /**
  * Passes progress on, with the pace: that of calibrated layers once they begin, and never of what an earlier run did.
  */
@@ -249,19 +256,9 @@ function progressOf(total: number, { onProgress }: QuantizeRun) {
   };
 }
 
-function configOf(
-  checkpoint: Checkpoint,
-  plan: TensorPlan,
-  { residual: bits, channels }: QuantizeRun,
-): Record<string, unknown> {
-  const quantization: QuantizationConfig = {
-    quant_method: QUANT_METHOD,
-    version: FORMAT_VERSION,
-    source: checkpoint.source,
-    tensors: Object.fromEntries(storedWeights(plan)),
-    ...(bits && { residual: { file: RESIDUAL_FILE, bits, ...(channels && { channels }) } }),
-  };
-  return { ...checkpoint.config, quantization_config: quantization };
+function tuneProgressOf({ onProgress }: QuantizeRun): TunedRun["onProgress"] {
+  return (phase, tensor, done, total, secondsLeft) =>
+    onProgress?.({ phase, tensor, done, total, secondsLeft, weightsPerSecond: undefined });
 }
 
 function elements(shape: readonly number[]): number {

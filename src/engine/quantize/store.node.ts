@@ -112,6 +112,17 @@ export class TensorStore {
     this.progress("round", name, count);
   }
 
+  /** Puts other scales in the place of a weight's. The journal keeps those that it was quantized with. */
+  async replaceScales(name: string, scales: Float32Array): Promise<void> {
+    const place = this.#places(name).scales;
+    await this.#writer.replace(place.name, fromFloat32("F32", scales), place.at);
+  }
+
+  /** Puts other values in the place of a tensor that is not quantized. */
+  async replaceValues(name: string, values: Float32Array): Promise<void> {
+    await this.#writer.replace(name, fromFloat32("F32", values));
+  }
+
   progress(phase: Parameters<Report>[0], tensor: string, weights = 0): void {
     this.#done += weights;
     this.#report(phase, tensor, this.#done, this.#resumed);

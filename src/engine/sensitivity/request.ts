@@ -90,7 +90,7 @@ function checkSequences(sequences: readonly (readonly number[])[], spec: Decoder
 }
 
 /** The beginning of a sequence that a model makes up. */
-function firstToken({ tokenizer, generationConfig }: Checkpoint): number {
+export function firstToken({ tokenizer, generationConfig }: Checkpoint): number {
   if (!tokenizer) return 0;
   const { bosId, eosIds } = createTokenizer(tokenizer, generationConfig);
   return bosId ?? [...eosIds][0] ?? 0;

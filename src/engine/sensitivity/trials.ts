@@ -4,7 +4,7 @@ import type { Slot } from "../../backends/slot.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { breather } from "../breathe.ts";
 import { divergence, type RowSummary, summarizeRow } from "../evaluate/softmax.ts";
-import { loadValues } from "../gradient/loadPart.ts";
+import { loadValues } from "../gradient/product.ts";
 import { DecoderParts, type Part } from "../parts.ts";
 import type { LoadedWeights } from "../weights.ts";
 import type { WeightTensor } from "./tensors.ts";

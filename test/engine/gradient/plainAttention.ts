@@ -1,14 +1,8 @@
-import type { AttentionShape } from "./reference.ts";
+import type { AttentionInputs } from "../../../src/engine/gradient/attention.ts";
+import type { AttentionShape } from "../../../src/ops/attention/reference.ts";
 
-/** Queries [rows, heads * headSize], keys and values [rows, kvHeads * headSize], of one sequence from its start. */
-export interface AttentionInputs {
-  readonly q: Float32Array;
-  readonly keys: Float32Array;
-  readonly values: Float32Array;
-}
-
-/** From `dOut` [rows, heads * headSize], the gradients of the inputs. */
-export function attentionGradient(
+/** From `dOut` [rows, heads * headSize], the gradients of the inputs, one score after another. */
+export function plainAttentionGradient(
   { q, keys, values }: AttentionInputs,
   dOut: Float32Array,
   shape: Omit<AttentionShape, "capacity">,

@@ -1,0 +1,59 @@
+/**
+ * What a quantization was asked and did, in words: for its journal, and for config.json.
+ *
+ * @module
+ */
+import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
+import {
+  FORMAT_VERSION,
+  QUANT_METHOD,
+  type QuantizationConfig,
+  RESIDUAL_FILE,
+} from "../../checkpoint/quantization.ts";
+import { type TuneResult, tuneSettings } from "../tuning/options.ts";
+import type { TuneRequest } from "../tuning/sequences.ts";
+import { digest } from "./journal.node.ts";
+import { storedWeights, type TensorPlan } from "./plan.ts";
+import type { QuantizeRun } from "./quantize.node.ts";
+
+/** All that the result depends on, in words: a resumed run must have been asked the same. */
+export function requestOf(
+  checkpoint: Checkpoint,
+  tensors: readonly Tensor[],
+  plan: TensorPlan,
+  { calibrate, tune }: QuantizeRun,
+  sequences: readonly (readonly number[])[] | undefined,
+  tuning: TuneRequest | undefined,
+): string {
+  const { texts: _, ids: __, ...options } = calibrate ?? {};
+  return JSON.stringify({
+    version: FORMAT_VERSION,
+    source: checkpoint.source,
+    tensors: tensors.map(({ name, shape, encoding, byteLength }) => [name, shape, encoding, byteLength]),
+    plan: [...plan],
+    calibrate: sequences && { ...options, ids: digest(JSON.stringify(sequences)) },
+    tune: tuning && {
+      ...tuning,
+      ...tuneSettings(tune!),
+      given: digest(JSON.stringify(tuning.given ?? null)),
+    },
+  });
+}
+
+/** The checkpoint's config with what the quantized weights are. */
+export function configOf(
+  checkpoint: Checkpoint,
+  plan: TensorPlan,
+  { residual: bits, channels, tune }: QuantizeRun,
+  tuning?: TuneResult,
+): Record<string, unknown> {
+  const quantization: QuantizationConfig = {
+    quant_method: QUANT_METHOD,
+    version: FORMAT_VERSION,
+    source: checkpoint.source,
+    tensors: Object.fromEntries(storedWeights(plan)),
+    ...(bits && { residual: { file: RESIDUAL_FILE, bits, ...(channels && { channels }) } }),
+    ...(tuning && { tuning: { ...tuneSettings(tune!), ...tuning } }),
+  };
+  return { ...checkpoint.config, quantization_config: quantization };
+}

@@ -1,0 +1,177 @@
+/**
+ * Tuning after quantization: row scales and norm weights by gradient descent on the Kullback-Leibler divergence of the
+ * predictions from the float model's. Codes stay, so it costs no bits.
+ *
+ * @module
+ */
+import type { Backend } from "../../backends/backend.ts";
+import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import type { DecoderSpec } from "../../models/decoder.ts";
+import { decoderGradient } from "../gradient/decoder.ts";
+import { LogitsOf } from "../gradient/logits.ts";
+import { adamStep, type Moments, rateAt } from "./adam.ts";
+import { divergenceLoss, meanDivergence } from "./divergence.ts";
+import { DEFAULT_TUNE_RATE, type TuneResult } from "./options.ts";
+import type { Parameters } from "./parameters.ts";
+import { readingOrder } from "./schedule.ts";
+import { type DecodedWeights, ParameterGradient, studentCheckpoint } from "./student.ts";
+import { Teacher } from "./teacher.ts";
+
+/** Steps between measurements on held-out tokens. */
+export const MEASURE_EVERY = 10;
+
+/** Where tuning stands after a step. */
+export interface TuneState {
+  step: number;
+  readonly moments: Moments;
+  /** Divergence on held-out tokens before the first step, once measured. */
+  before?: number;
+  /** The best parameters so far, after which step they were found, and their divergence on held-out tokens. */
+  best?: BestParameters;
+}
+
+export interface BestParameters {
+  readonly step: number;
+  readonly divergence: number;
+  readonly values: Float64Array;
+}
+
+export interface TuneRun {
+  readonly spec: DecoderSpec;
+  readonly original: Checkpoint;
+  readonly decoded: DecodedWeights;
+  /** Where `state` left them; the best ones found in the end. */
+  readonly parameters: Parameters;
+  readonly backend: Backend;
+  readonly training: readonly (readonly number[])[];
+  readonly heldOut: readonly (readonly number[])[];
+  readonly steps: number;
+  /** Tokens of a step. */
+  readonly tokens: number;
+  readonly rate?: number;
+  readonly seed?: number;
+  readonly state: TuneState;
+  /** Called whenever the state has changed. */
+  readonly onStep?: () => Promise<void>;
+  /** `done` of `total` steps, measurements counted as what they take. */
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** A state before the first step, for so many parameters. */
+export function initialState(parameters: number): TuneState {
+  const zeros = () => new Float64Array(parameters);
+  return { step: 0, moments: { first: zeros(), second: zeros() } };
+}
+
+/** Tunes parameters, and leaves the best that it measured in them: never worse than before. */
+export async function tune(run: TuneRun): Promise<TuneResult> {
+  const { parameters, state, steps, training, heldOut } = run;
+  const tuner = new Tuner(run);
+  if (state.best === undefined) {
+    const divergence = await tuner.measure();
+    state.before = divergence;
+    state.best = { step: 0, divergence, values: parameters.values.slice() };
+    await run.onStep?.();
+  }
+  while (state.step < steps) {
+    await tuner.step();
+    if (state.step % MEASURE_EVERY === 0 || state.step === steps) {
+      const divergence = await tuner.measure();
+      if (divergence < state.best.divergence) {
+        state.best = { step: state.step, divergence, values: parameters.values.slice() };
+      }
+    }
+    await run.onStep?.();
+  }
+  const { best } = state;
+  parameters.values.set(best.values);
+  return {
+    divergenceBefore: state.before!,
+    divergenceAfter: best.divergence,
+    bestStep: best.step,
+    trainingTokens: tokensOf(training),
+    heldOutTokens: tokensOf(heldOut),
+  };
+}
+
+class Tuner {
+  readonly #run: TuneRun;
+  readonly #student: Checkpoint;
+  readonly #teacher: Teacher;
+  /** Sequences of a step. */
+  readonly #perStep: number;
+  /** Sequences of all steps, by number. */
+  readonly #order: readonly number[];
+  /** What a measurement takes, in steps: a run forth instead of two and one back. */
+  readonly #measurement: number;
+  #done: number;
+
+  constructor(run: TuneRun) {
+    const { spec, original, parameters, decoded, training, heldOut, tokens, state } = run;
+    this.#run = run;
+    this.#student = studentCheckpoint(original, parameters, decoded);
+    this.#teacher = new Teacher(spec, original, run.backend, [...training, ...heldOut]);
+    const mean = tokensOf(training) / training.length;
+    this.#perStep = Math.min(training.length, Math.max(1, Math.round(tokens / mean)));
+    this.#order = readingOrder(run.steps * this.#perStep, training.length, run.seed ?? 0);
+    this.#measurement = tokensOf(heldOut) / (this.#perStep * mean) / 4;
+    this.#done = this.#work(state.step) - (state.best === undefined ? this.#measurement : 0);
+  }
+
+  async step(): Promise<void> {
+    const { spec, original, parameters, decoded, backend, training, steps, state, signal } = this.#run;
+    const { rate = DEFAULT_TUNE_RATE } = this.#run;
+    const at = state.step * this.#perStep;
+    const numbers = this.#order.slice(at, at + this.#perStep);
+    const sequences = numbers.map((s) => training[s]);
+    const streams = await this.#teacher.streams(numbers, this.#order.slice(at + this.#perStep), signal);
+    const teacher = await LogitsOf.load(spec, original, backend, longestOf(sequences));
+    const gradient = new ParameterGradient({ spec, original, decoded, parameters, sequences });
+    const loss = divergenceLoss(spec, teacher, streams, 1 / tokensOf(sequences));
+    try {
+      const pass = { spec, checkpoint: this.#student, backend, sequences, loss, observer: gradient, signal };
+      await decoderGradient({ ...pass, onProgress: this.#progress(1) });
+    } finally {
+      teacher.free();
+    }
+    state.step++;
+    adamStep(parameters.values, gradient.sum, state.moments, state.step, rate * rateAt(state.step, steps));
+    this.#done = this.#work(state.step - 1) + 1;
+  }
+
+  /** The divergence on held-out tokens. */
+  async measure(): Promise<number> {
+    const { spec, original, backend, training, heldOut, signal } = this.#run;
+    const numbers = heldOut.map((_, s) => training.length + s);
+    const streams = await this.#teacher.streams(numbers, [], signal);
+    const models = { teacher: original, student: this.#student };
+    const onProgress = this.#progress(this.#measurement);
+    const found = await meanDivergence({
+      ...{ spec, backend, ...models, sequences: heldOut, streams, onProgress, signal },
+    });
+    this.#done += this.#measurement;
+    return found;
+  }
+
+  /** Steps' worth of work up to the end of a step, its measurement included. */
+  #work(step: number): number {
+    const { steps } = this.#run;
+    const measured = 1 + Math.floor(step / MEASURE_EVERY) + (step === steps && step % MEASURE_EVERY ? 1 : 0);
+    return step + measured * this.#measurement;
+  }
+
+  #progress(share: number): (done: number, total: number) => void {
+    const { steps, onProgress } = this.#run;
+    const from = this.#done;
+    return (done, total) => onProgress?.(from + (share * done) / total, this.#work(steps));
+  }
+}
+
+function tokensOf(sequences: readonly (readonly number[])[]): number {
+  return sequences.reduce((sum, { length }) => sum + length, 0);
+}
+
+function longestOf(sequences: readonly (readonly number[])[]): number {
+  return Math.max(...sequences.map(({ length }) => length));
+}

@@ -1,0 +1,92 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
+import { type QuantizeRun, quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
+import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { ids, quantizedBytes } from "./checkpointBytes.ts";
+
+const tune = { steps: 11, tokens: 80, rate: 0.01, ids };
+// Products this small gain nothing from threads.
+const run: QuantizeRun = { scheme: "nuq-2", tune, threads: 1 };
+
+async function tensorsOf(folder: string): Promise<Map<string, Float32Array | Uint8Array>> {
+  const checkpoint = await openCheckpoint(folder);
+  const values = new Map<string, Float32Array | Uint8Array>();
+  for (const [name, { shape, readRows, readBytes }] of checkpoint.tensors) {
+    values.set(name, name.endsWith(".codes") ? await readBytes!() : await readRows(0, shape[0]));
+  }
+  await checkpoint.close();
+  return values;
+}
+
+async function interrupted(folder: string, run: QuantizeRun, phase: string, share: number): Promise<void> {
+  const controller = new AbortController();
+  const onProgress: QuantizeRun["onProgress"] = (progress) => {
+    if (progress.phase === phase && progress.done > share * progress.total) controller.abort();
+  };
+  const { signal } = controller;
+  const cut = quantizedBytes("llama-linear", folder, { ...run, signal, onProgress });
+  await expect(cut).rejects.toThrow(/abort/i);
+}
+
+describe("a tuned quantization", () => {
+  it("changes scales and norms only, and says what it did", async () => {
+    const folder = temporaryFolder();
+    await quantizedBytes("llama-linear", join(folder, "plain"), { scheme: "nuq-2" });
+    const checkpoint = await openCheckpoint("test/fixtures/models/llama-linear");
+    const result = await quantizeCheckpoint(checkpoint, join(folder, "tuned"), {
+      ...run,
+      embeddingScheme: "nuq-4",
+    });
+    await checkpoint.close();
+    const plain = await tensorsOf(join(folder, "plain"));
+    const tuned = await tensorsOf(join(folder, "tuned"));
+    const changed = [...plain].filter(([name, values]) => tuned.get(name)!.some((v, i) => v !== values[i]));
+    expect(changed.length).toBeGreaterThan(10);
+    for (const [name] of changed) expect(name).toMatch(/\.scales$|norm\.weight$/);
+    const { quantization_config: config } = JSON.parse(
+      readFileSync(join(folder, "tuned", "config.json"), "utf8"),
+    );
+    expect(config.tuning).toMatchObject({ ...result.tuning, steps: 11, tokens: 80, rate: 0.01, seed: 0 });
+    expect(result.tuning!.divergenceAfter).toBeLessThan(result.tuning!.divergenceBefore);
+    expect(existsSync(join(folder, "tuned", ".halftone-tuning"))).toBe(false);
+  });
+
+  it("has the same bytes at any thread count", async () => {
+    const folder = temporaryFolder();
+    const make = (threads: number) =>
+      quantizedBytes("qwen2-bf16", join(folder, `${threads}`), {
+        ...{ scheme: "nuq-2", threads, tune: { ...tune, steps: 2 } },
+      });
+    expect((await make(1)).equals(await make(2))).toBe(true);
+  });
+
+  it.each([
+    ["tune", 0.5, run],
+    ["tune", 0.02, { ...run, tune: { ...tune, ids: undefined, sequenceLength: 32 } }],
+    ["tune", 0.9, { ...run, scheme: "tcq-s-2", calibrate: { ids }, tune: { ...tune, ids: undefined } }],
+  ] as const)("goes on after a stop in %s to the same bytes", async (phase, share, run) => {
+    const folder = temporaryFolder();
+    const whole = await quantizedBytes("llama-linear", join(folder, "whole"), run);
+    await interrupted(join(folder, "cut"), run, phase, share);
+    const phases: string[] = [];
+    const again = await quantizedBytes("llama-linear", join(folder, "cut"), {
+      ...run,
+      onProgress: ({ phase, done }) => {
+        if (done > 0) phases.push(phase);
+      },
+    });
+    expect(again.equals(whole)).toBe(true);
+    expect(phases).not.toContain("sample");
+  });
+
+  it("says what cannot be", async () => {
+    const path = join(temporaryFolder(), "a");
+    const refused = (changed: Partial<QuantizeRun>, message: RegExp) =>
+      expect(quantizedBytes("llama-linear", path, { ...run, ...changed })).rejects.toThrow(message);
+    await refused({ tune: { steps: 1, ids: ids.slice(0, 1) } }, /held out.*give more text/);
+    await refused({ tune: { steps: 0 } }, /tune.steps 0: takes a whole number from 1/);
+    await refused({ residual: 4 }, /choose one/);
+  });
+});

@@ -1,0 +1,32 @@
+import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
+import { createJobRunner } from "../../../src/engine/quantize/job.ts";
+import { planTensors } from "../../../src/engine/quantize/plan.ts";
+import { Parameters } from "../../../src/engine/tuning/parameters.ts";
+import type { DecodedWeights } from "../../../src/engine/tuning/student.ts";
+import { tieMissingHead } from "../../../src/engine/weights.ts";
+import { decoderFor } from "../../../src/models/registry.ts";
+
+/** A tiny model, all its weights rounded, and the parameters that are tuned. */
+export async function rounded(checkpoint: Checkpoint, scheme: string) {
+  const { source, config, tensors } = checkpoint;
+  const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
+  const plan = planTensors(checkpoint, { scheme, embeddingScheme: scheme });
+  const run = createJobRunner();
+  const values = new Map<string, Float32Array>();
+  for (const [name, stored] of plan) {
+    const [rows, columns] = stored.shape;
+    const weights = await tensors.get(name)!.readRows(0, rows);
+    const codes = run({ kind: "round", weights, rows, columns, stored });
+    values.set(name, run({ kind: "decode", ...codes, columns, stored }));
+  }
+  const decoded: DecodedWeights = async (name) => values.get(name)!;
+  const rows = new Map(Array.from(plan, ([name, { shape }]) => [name, shape[0]]));
+  return { spec, decoded, parameters: await Parameters.create(spec, checkpoint, rows) };
+}
+
+/** Token sequences of the tiny models' vocabulary of 96. */
+export function sequences(count: number, length: number): number[][] {
+  return Array.from({ length: count }, (_, s) =>
+    Array.from({ length }, (_, i) => (7 * s + i * i + (i % 5) * s) % 90),
+  );
+}
