@@ -4,6 +4,7 @@ import { argmax, LogitsError } from "../../src/engine/sampler/greedy.ts";
 import type { SamplerOptions } from "../../src/engine/sampler/options.ts";
 import { createRandom, splitMix64 } from "../../src/engine/sampler/random.ts";
 import { createSampler, sampleFrom } from "../../src/engine/sampler/sampler.ts";
+import { topKThreshold } from "../../src/engine/sampler/topK.ts";
 import { UsageError } from "../../src/errors.ts";
 
 const history = { prompt: [0, 1], generated: [1, 2, 2] };
@@ -83,6 +84,25 @@ describe("distribution", () => {
         expect(Math.abs(counts[id] / draws - expected[id])).toBeLessThanOrEqual(5 * deviation);
       }
     }
+  });
+
+  test("the k-th largest of a long list is that of a full sort", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: -50, max: 50 }), { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 1, max: 3000 }),
+        fc.integer({ min: 1, max: 60 }),
+        (pattern, length, k) => {
+          const logits = Float32Array.from(
+            { length },
+            (_, i) => pattern[(i * i) % pattern.length] + (i % 7) / 8,
+          );
+          const sorted = logits.toSorted((a, b) => b - a);
+          const expected = k >= length ? -Infinity : sorted[k - 1];
+          expect(topKThreshold(logits, k, new Float32Array(length))).toBe(expected);
+        },
+      ),
+    );
   });
 
   test("top-p keeps the fewest tokens, the lower ids among equals; top-k keeps ties", () => {
