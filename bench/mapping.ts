@@ -5,7 +5,11 @@
  * Every strategy is measured for the products of a model's layers, at the tokens of prefills and of batched decoding;
  * a policy's time is the sum over the model's layers. The dispatcher's map is tuned first, apart from the figures.
  *
- * node bench/mapping.ts [--json] [--schemes nuq-4,nuq-3,nuq-2] [--threads 1] [--simd relaxed] [--plot FILE]
+ * node bench/mapping.ts [--json] [--schemes nuq-4,nuq-3+nuq-4] [--tokens 1,2,4,8,16,64,512] [--threads 1]
+ *   [--simd relaxed] [--plot FILE]
+ *
+ * --schemes: of all products of a layer, or a mix: the first for the first product (q and o), and so on in turn.
+ * "batches": the same sums over at most 8 tokens alone, where prefills do not outweigh decoding.
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -22,7 +26,8 @@ import { median, seconds, table } from "./measure.ts";
 const { values: flags } = parseArgs({
   options: {
     json: { type: "boolean", default: false },
-    schemes: { type: "string", default: "nuq-4,nuq-3,nuq-2,uniform-2" },
+    schemes: { type: "string", default: "nuq-4,nuq-3,nuq-2,uniform-2,nuq-3+nuq-4" },
+    tokens: { type: "string", default: "1,2,4,8,16,64,512" },
     threads: { type: "string", default: "1" },
     simd: { type: "string", default: "relaxed" },
     plot: { type: "string" },
@@ -37,9 +42,9 @@ const layers = [
   { n: 576, k: 1536, count: 1 },
 ];
 /** Batches of decoding, and prefills. */
-const tokenCounts = [1, 2, 4, 8, 16, 64, 512];
-/** The rule by M alone: its border is the best one over all shapes. */
-const RULE_BORDERS = [1, 2, 4, 8, 16, 64, 512];
+const tokenCounts = flags.tokens.split(",").map(Number);
+/** Up to so many tokens a step is a batch of decoding, or of verification. */
+const LARGEST_BATCH = 8;
 
 interface Outcome {
   readonly scheme: string;
@@ -48,29 +53,41 @@ interface Outcome {
   readonly seconds: number;
   /** Over the dispatcher's. */
   readonly ratio: number;
+  /** The same of batches alone. */
+  readonly batchRatio: number;
 }
 
 const threads = Number(flags.threads);
 const simd = flags.simd as SimdLevel;
 const open = (policy: LinearPolicy) => openWasm({ threads, spawn: spawnNodeWorker, simd, policy });
-const shapesOf = (scheme: string): TunedShape[] => layers.map(({ n, k }) => ({ n, k, scheme }));
+const shapesOf = (mix: string): TunedShape[] => {
+  const schemes = mix.split("+");
+  return layers.map(({ n, k }, i) => ({ n, k, scheme: schemes[i % schemes.length] }));
+};
 const measure = (scheme: string, tokens?: readonly number[]) =>
   tune(shapesOf(scheme), open, { activationBits: [8], tokens, everyLayout: tokens !== undefined });
 
 type Choose = (shape: PolicyShape, m: number) => StrategyName | undefined;
 
-/** Seconds of all layers under a policy; undefined where it names a strategy that some shape has not. */
-function total(measured: readonly PolicyShape[], choose: Choose): number | undefined {
-  let sum = 0;
+/** Seconds of all layers under a policy, in all and in batches. */
+interface Total {
+  readonly all: number;
+  readonly batches: number;
+}
+
+/** Undefined where the policy names a strategy that some shape has not. */
+function total(measured: readonly PolicyShape[], choose: Choose): Total | undefined {
+  let [all, batches] = [0, 0];
   for (const [i, shape] of measured.entries()) {
     for (const point of shape.points.filter(({ m }) => tokenCounts.includes(m))) {
       const name = choose(shape, point.m);
       const time = name && point.seconds[name];
       if (time === undefined) return undefined;
-      sum += layers[i].count * time;
+      all += layers[i].count * time;
+      if (point.m <= LARGEST_BATCH) batches += layers[i].count * time;
     }
   }
-  return sum;
+  return { all, batches };
 }
 
 function fastest({ seconds: times }: PolicyShape["points"][number], without?: StrategyName) {
@@ -88,34 +105,49 @@ async function compare(scheme: string): Promise<{ outcomes: Outcome[]; measured:
   const names = [...new Set(measured.flatMap(({ points }) => points.flatMap((p) => Object.keys(p.seconds))))];
   const strategies = names as StrategyName[];
   const pointOf = (shape: PolicyShape, m: number) => shape.points.find((point) => point.m === m)!;
-  const named: [string, number | undefined][] = [
-    ["dispatcher", total(measured, ({ n, k }, m) => policy({ n, k, scheme, activations: "int8", m }))],
+  const named: [string, Total | undefined][] = [
+    [
+      "dispatcher",
+      total(measured, ({ n, k, scheme: own }, m) => policy({ n, k, scheme: own, activations: "int8", m })),
+    ],
     ["oracle", total(measured, (shape, m) => fastest(pointOf(shape, m)))],
-    ...strategies.map((name): [string, number | undefined] => [
-      `always ${name}`,
-      total(measured, () => name),
-    ]),
+    ...strategies.map((name): [string, Total | undefined] => [`always ${name}`, total(measured, () => name)]),
     ["by M alone", ruleByTokens(measured, strategies)],
-    ...strategies.map((name): [string, number | undefined] => [
+    ...strategies.map((name): [string, Total | undefined] => [
       `without ${name}`,
       total(measured, (shape, m) => fastest(pointOf(shape, m), name)),
     ]),
   ];
   const own = named[0][1]!;
   const outcomes = named.flatMap(([policyName, time]) =>
-    time === undefined ? [] : [{ scheme, policy: policyName, seconds: time, ratio: time / own }],
+    time === undefined
+      ? []
+      : [
+          {
+            ...{ scheme, policy: policyName, seconds: time.all },
+            ratio: time.all / own.all,
+            batchRatio: time.batches / own.batches,
+          },
+        ],
   );
   return { outcomes, measured };
 }
 
-/** The best rule "a below a border, b from there", the same for all shapes. */
-function ruleByTokens(measured: readonly PolicyShape[], strategies: readonly StrategyName[]) {
+/** The best rule "a below a border, b from there", the same for all shapes: for the sum of all, and for batches. */
+function ruleByTokens(
+  measured: readonly PolicyShape[],
+  strategies: readonly StrategyName[],
+): Total | undefined {
   const times = strategies.flatMap((below) =>
     strategies.flatMap((above) =>
-      RULE_BORDERS.flatMap((border) => total(measured, (_, m) => (m < border ? below : above)) ?? []),
+      tokenCounts.flatMap((border) => total(measured, (_, m) => (m < border ? below : above)) ?? []),
     ),
   );
-  return times.length > 0 ? Math.min(...times) : undefined;
+  if (times.length === 0) return undefined;
+  return {
+    all: Math.min(...times.map(({ all }) => all)),
+    batches: Math.min(...times.map(({ batches }) => batches)),
+  };
 }
 
 /** Microseconds of one look-up in a tuned table. */
@@ -157,12 +189,13 @@ const lookUp = lookUpTime(charts);
 if (flags.plot) writeFileSync(flags.plot, plot(charts));
 if (flags.json) console.log(JSON.stringify({ threads, simd, results, lookUpMicroseconds: lookUp }, null, 2));
 else {
-  const rows = results.map(({ scheme, policy, seconds: time, ratio }) => [
+  const rows = results.map(({ scheme, policy, seconds: time, ratio, batchRatio }) => [
     scheme,
     policy,
     (1000 * time).toFixed(2),
     ratio.toFixed(3),
+    batchRatio.toFixed(3),
   ]);
-  console.log(table(["weights", "policy", "ms", "over the dispatcher's"], rows));
+  console.log(table(["weights", "policy", "ms", "over the dispatcher's", "batches"], rows));
   console.log(`one look-up: ${lookUp.toFixed(3)} us`);
 }

@@ -8,8 +8,14 @@ import { fieldLayouts } from "./plan.ts";
 import type { LinearPolicy, StrategyName } from "./policy.ts";
 import { type Strategy, strategies } from "./strategies.ts";
 
-/** Fewest tokens for which decoding once to memory beats decoding each pair in registers, until a policy knows better. */
-const DECODED_FROM = 8;
+/**
+ * Fewest tokens for which decoding once to memory beats decoding each pair in registers, until a policy knows better:
+ * three bits take the most instructions to decode, and without relaxed SIMD registers are short.
+ */
+function decodedFrom(scheme: string, simd: SimdLevel): number {
+  if (simd === "plain") return 2;
+  return parseScheme(scheme).bits === 3 ? 5 : 8;
+}
 
 /**
  * The strategy of a product: what the policy says if it takes these weights, else the first of the built-in order that
@@ -20,6 +26,7 @@ export function chooseStrategy(
   activations: ActivationPrecision,
   m: number,
   policy?: LinearPolicy,
+  simd: SimdLevel = "relaxed",
 ): Strategy {
   const { rows: n, columns: k, scheme } = weight;
   // 16 bits are two rows of 8, and multiplied as such.
@@ -27,7 +34,7 @@ export function chooseStrategy(
   const byteM = m * byteRows(activations);
   const wanted = policy?.({ n, k, scheme, activations: asked, m: byteM });
   const declined: string[] = [];
-  for (const name of new Set([...(wanted ? [wanted] : []), ...builtInOrder(byteM)])) {
+  for (const name of new Set([...(wanted ? [wanted] : []), ...builtInOrder(scheme, byteM, simd)])) {
     const strategy = strategies.find((each) => each.name === name)!;
     const reason =
       strategy.integers && activations === "float" ? "it reads integers" : strategy.declines(weight);
@@ -39,9 +46,10 @@ export function chooseStrategy(
   );
 }
 
-function builtInOrder(m: number): readonly StrategyName[] {
+function builtInOrder(scheme: string, m: number, simd: SimdLevel): readonly StrategyName[] {
   const padding = ["padding", "padding-decoded"] as const;
-  return ["table", ...(m < DECODED_FROM ? padding : padding.toReversed()), "split", "bitwise", "float"];
+  const direct = m < decodedFrom(scheme, simd);
+  return ["table", ...(direct ? padding : padding.toReversed()), "split", "bitwise", "float"];
 }
 
 /**

@@ -24,7 +24,7 @@ const lowerLinear = (
   const weights = op.weights as readonly PackedLinear[];
   const { rows, activations } = op;
   const strategies = new Map(
-    weights.map((weight) => [weight, chooseStrategy(weight, activations, rows, policy)]),
+    weights.map((weight) => [weight, chooseStrategy(weight, activations, rows, policy, context.device.simd)]),
   );
   const integer = (weight: PackedLinear) => strategies.get(weight)!.integers;
   const inputs = new Map<string, PreparedInput>();
