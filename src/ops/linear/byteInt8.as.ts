@@ -5,7 +5,7 @@ import { share } from "../../backends/wasm/parallel.as";
 import { GROUP } from "./quantize.as";
 import { dot } from "./simd.as";
 import { BYTE_OFFSET, NIBBLE_MASK } from "./tiles.as";
-import { storeSums } from "./tileProducts.as";
+import { storeRows, storeSums } from "./tileProducts.as";
 
 /** args: q, scales, sums, weights, rowScales, 0, out, tokens, rows, columns, padded */
 export function linearByteInt8(args: usize, t: i32, n: i32): void {
@@ -22,12 +22,22 @@ export function linearByteInt8(args: usize, t: i32, n: i32): void {
   const tileBytes = <usize>padded * 16;
   const end = share(rows, t + 1, n, 16);
   for (let row = share(rows, t, n, 16); row < end; row += 16) {
-    for (let token = 0; token < tokens; token++) {
+    const w = weights + <usize>(row >> 4) * tileBytes;
+    const tileScales = rowScales + (<usize>row << 2);
+    for (let token = 0; token < tokens; token += 2) {
       const at = <usize>(token * groups) << 2;
-      byteTile(
-        weights + <usize>(row >> 4) * tileBytes, q + <usize>token * padded, scales + at, sums + at, padded,
-        out + (<usize>(token * rows + row) << 2), rowScales + (<usize>row << 2), end - row,
-      );
+      const a = q + <usize>token * padded;
+      const to = out + (<usize>(token * rows + row) << 2);
+      if (token + 1 == tokens) byteTile(w, a, scales + at, sums + at, padded, to, tileScales, end - row);
+      else {
+        // Eight rows at a time: two tokens' sums of two nibbles leave room for no more.
+        for (let half: usize = 0; half < 64; half += 32) {
+          twoTokens(
+            w + half, a, scales + at, sums + at, groups, padded, to + half, <usize>rows << 2, tileScales + half,
+            end - row - <i32>(half >> 2),
+          );
+        }
+      }
     }
   }
 }
@@ -122,6 +132,51 @@ function byteTile(w: usize, a: usize, scales: usize, sums: usize, columns: i32, 
     sums += 4;
   }
   storeSums(out, f0, f1, f2, f3, rowScales, count);
+}
+
+/** Two tokens by eight rows of a tile; the second's activations, scales, sums and outputs follow the first's. */
+function twoTokens(
+  w: usize, a: usize, scales: usize, sums: usize, groups: i32, columns: i32, out: usize, outStride: usize,
+  rowScales: usize, count: i32,
+): void {
+  const mask = v128.load(NIBBLE_MASK);
+  const next = <usize>groups << 2;
+  let f0 = f32x4.splat(0), f1 = f0, g0 = f0, g1 = f0;
+  for (let first = 0; first < columns; first += GROUP) {
+    let i0 = i32x4.splat(0), i1 = i0, h0 = i0, h1 = i0, j0 = i0, j1 = i0, k0 = i0, k1 = i0;
+    for (const stop = a + min(GROUP, columns - first); a < stop; a += 4, w += 64) {
+      const s = v128.load32_splat(a);
+      const t = v128.load32_splat(a + columns);
+      let v = v128.load(w);
+      let nibbles = v128.and(v, mask);
+      i0 = dot(s, nibbles, i0);
+      j0 = dot(t, nibbles, j0);
+      nibbles = v128.and(i16x8.shr_u(v, 4), mask);
+      h0 = dot(s, nibbles, h0);
+      k0 = dot(t, nibbles, k0);
+      v = v128.load(w, 16);
+      nibbles = v128.and(v, mask);
+      i1 = dot(s, nibbles, i1);
+      j1 = dot(t, nibbles, j1);
+      nibbles = v128.and(i16x8.shr_u(v, 4), mask);
+      h1 = dot(s, nibbles, h1);
+      k1 = dot(t, nibbles, k1);
+    }
+    let scale = v128.load32_splat(scales);
+    let offset = f32x4.splat(<f32>load<i32>(sums) * -BYTE_OFFSET);
+    f0 = madd(f32x4.add(joinNibbles(i0, h0), offset), scale, f0);
+    f1 = madd(f32x4.add(joinNibbles(i1, h1), offset), scale, f1);
+    scale = v128.load32_splat(scales + next);
+    offset = f32x4.splat(<f32>load<i32>(sums + next) * -BYTE_OFFSET);
+    g0 = madd(f32x4.add(joinNibbles(j0, k0), offset), scale, g0);
+    g1 = madd(f32x4.add(joinNibbles(j1, k1), offset), scale, g1);
+    scales += 4;
+    sums += 4;
+  }
+  storeRows(out, f0, rowScales, count);
+  storeRows(out + 16, f1, rowScales + 16, count - 4);
+  storeRows(out + outStride, g0, rowScales, count);
+  storeRows(out + outStride + 16, g1, rowScales + 16, count - 4);
 }
 
 // @ts-ignore: decorator

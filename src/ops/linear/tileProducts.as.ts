@@ -117,9 +117,10 @@ export function storeSums(out: usize, f0: v128, f1: v128, f2: v128, f3: v128, ro
   storeRows(out + 48, f3, rowScales + 48, count - 12);
 }
 
+/** A vector of sums times its rows' scales; of four rows the first `count`. */
 // @ts-ignore: decorator
 @inline
-function storeRows(out: usize, f: v128, scales: usize, count: i32): void {
+export function storeRows(out: usize, f: v128, scales: usize, count: i32): void {
   const y = f32x4.mul(f, v128.load(scales));
   if (count >= 4) {
     v128.store(out, y);
