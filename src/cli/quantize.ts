@@ -140,10 +140,18 @@ async function tuning({
   tuneSteps: steps,
   tuneTokens: tokens,
   tuneText,
+  residual,
+  rows,
 }: Values<typeof quantizeFlags>): Promise<TuneOptions | undefined> {
   if (steps === undefined) {
     if (tokens === undefined && tuneText.length === 0) return undefined;
     throw new UsageError(`${tokens === undefined ? "--tune-text" : "--tune-tokens"} needs --tune-steps N`);
+  }
+  if (residual !== "none" || rows) {
+    const other = rows ? "--rows" : "--residual";
+    throw new UsageError(
+      `--tune-steps and ${other} exclude each other: tuned norms do not fit the original weights that residual rows restore`,
+    );
   }
   const texts = await Promise.all(tuneText.map((file) => readTextFile(file, "--tune-text")));
   return { steps, tokens, texts: texts.length > 0 ? texts : undefined };

@@ -67,6 +67,7 @@ test.each<[args: string[], message: string, environment?: Record<string, string>
   [["quantize", MODEL, "-o", "{folder}/out", "--embedding-scheme", "nuq-9"], "nuq-9"],
   [["quantize", MODEL, "-o", MODEL], "is not empty"],
   [["quantize", MODEL, "-o", "{folder}/out", "--tune-tokens", "512"], "--tune-tokens needs --tune-steps N"],
+  [["quantize", MODEL, "-o", "{folder}/out", "--tune-steps", "1", "--residual", "4"], "exclude each other"],
   [["quantize", MODEL, "-o", "{folder}/out", "--tune-steps", "0"], "--tune-steps is"],
   [
     ["quantize", MODEL, "-o", "{folder}/out", "--tune-steps", "2", "--tune-text", "{folder}/none"],

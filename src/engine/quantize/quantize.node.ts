@@ -32,7 +32,7 @@ import { createPool, type Pool } from "./pool.node.ts";
 import { writeResidual } from "./residual.node.ts";
 import { quantizeTensors } from "./round.node.ts";
 import { TensorStore } from "./store.node.ts";
-import { type Tuned, type TunedRun, tuneQuantized, tuneSeconds, untune } from "./tuned.node.ts";
+import { expectedSeconds, type Tuned, type TunedRun, tuneQuantized, untune } from "./tuned.node.ts";
 
 export interface QuantizeProgress {
   /**
@@ -135,7 +135,7 @@ export async function quantizeCheckpoint(
       ...{ options: run.tune!, request: tuning, onProgress: tuneProgressOf(run) },
     };
     if (tunedRun) {
-      tunedRun.onProgress("tune", "", 0, 1, await tuneSeconds(decoder, tuning, pool.threads));
+      tunedRun.onProgress("tune", "", 0, 1, await expectedSeconds(decoder, tuning, pool.threads));
       if (output.resumed) await untune(tunedRun);
     }
     const calibrated = sequences ? decoder.layers.flatMap((_, index) => weightsOf(decoder, index)) : [];

@@ -11,7 +11,7 @@ import { openWasm } from "../../ops/wasm.ts";
 import { multiplicationRate } from "../sensitivity/cost.ts";
 import { sampleText } from "../sensitivity/measure.ts";
 import { firstToken } from "../sensitivity/request.ts";
-import { tuneMultiplications } from "../tuning/cost.ts";
+import { tuneSeconds } from "../tuning/cost.ts";
 import { decodedWeights } from "../tuning/decoded.node.ts";
 import type { TuneOptions, TuneResult } from "../tuning/options.ts";
 import { Parameters } from "../tuning/parameters.ts";
@@ -52,15 +52,14 @@ export interface Tuned {
 }
 
 /** Seconds that tuning will take, from a short measurement of the machine. */
-export async function tuneSeconds(
+export async function expectedSeconds(
   decoder: DecoderSpec,
-  request: TuneRequest,
+  { steps, tokens }: TuneRequest,
   threads: number,
 ): Promise<number> {
   const backend = await openWasm({ threads, spawn: spawnNodeWorker });
   try {
-    const { steps, tokens } = request;
-    return tuneMultiplications(decoder, steps, tokens, HELD_OUT_TOKENS) / (await multiplicationRate(backend));
+    return tuneSeconds(decoder, steps, tokens, HELD_OUT_TOKENS, await multiplicationRate(backend));
   } finally {
     backend.dispose();
   }

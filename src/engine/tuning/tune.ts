@@ -7,7 +7,7 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
-import { decoderGradient } from "../gradient/decoder.ts";
+import { decoderGradient, sequencesAtOnce } from "../gradient/decoder.ts";
 import { LogitsOf } from "../gradient/logits.ts";
 import { adamStep, type Moments, rateAt } from "./adam.ts";
 import { divergenceLoss, meanDivergence } from "./divergence.ts";
@@ -127,16 +127,24 @@ class Tuner {
     const sequences = numbers.map((s) => training[s]);
     const streams = await this.#teacher.streams(numbers, this.#order.slice(at + this.#perStep), signal);
     const teacher = await LogitsOf.load(spec, original, backend, longestOf(sequences));
-    const gradient = new ParameterGradient({ spec, original, decoded, parameters, sequences });
-    const loss = divergenceLoss(spec, teacher, streams, 1 / tokensOf(sequences));
+    const source = { spec, original, decoded, parameters };
+    const gradient = new Float64Array(parameters.values.length);
+    const batch = sequencesAtOnce(spec, sequences);
     try {
-      const pass = { spec, checkpoint: this.#student, backend, sequences, loss, observer: gradient, signal };
-      await decoderGradient({ ...pass, onProgress: this.#progress(1) });
+      for (let first = 0; first < sequences.length; first += batch) {
+        const part = sequences.slice(first, first + batch);
+        const observer = new ParameterGradient({ ...source, sequences: part });
+        const loss = divergenceLoss(spec, teacher, streams.slice(first), 1 / tokensOf(sequences));
+        const pass = { spec, checkpoint: this.#student, backend, sequences: part, loss, observer, signal };
+        const onProgress = this.#progress(part.length / sequences.length, first / sequences.length);
+        await decoderGradient({ ...pass, onProgress });
+        for (const [i, value] of observer.sum.entries()) gradient[i] += value;
+      }
     } finally {
       teacher.free();
     }
     state.step++;
-    adamStep(parameters.values, gradient.sum, state.moments, state.step, rate * rateAt(state.step, steps));
+    adamStep(parameters.values, gradient, state.moments, state.step, rate * rateAt(state.step, steps));
     this.#done = this.#work(state.step - 1) + 1;
   }
 
@@ -161,9 +169,10 @@ class Tuner {
     return step + measured * this.#measurement;
   }
 
-  #progress(share: number): (done: number, total: number) => void {
+  /** Of `share` steps' worth of work that begin `at` after what is done. */
+  #progress(share: number, at = 0): (done: number, total: number) => void {
     const { steps, onProgress } = this.#run;
-    const from = this.#done;
+    const from = this.#done + at;
     return (done, total) => onProgress?.(from + (share * done) / total, this.#work(steps));
   }
 }
