@@ -14,6 +14,7 @@ import { compileKernels, type Kernels, type SimdLevel } from "./module.ts";
 import * as control from "./opcodes.ts";
 import { type FetchRows, fetchError, fetchNothing } from "./rowFetcher.ts";
 import { Scratch } from "./scratch.ts";
+import { TeamSize } from "./teamSize.ts";
 import type { SpawnWorker } from "./workers.ts";
 
 /** Most pages of the memory: 4 GB, or what a small device gives as address space. */
@@ -61,6 +62,9 @@ export class WasmBackend implements Backend {
   readonly #workers: { terminate(): void }[];
   readonly #lowerings: Lowerings;
   readonly #loader: LinearLoader;
+  readonly #control: Int32Array;
+  /** Whether programs to come begin with the caller alone. */
+  #startsAlone = false;
   #disposed = false;
 
   private constructor(
@@ -70,6 +74,7 @@ export class WasmBackend implements Backend {
     loader: LinearLoader,
   ) {
     this.device = device;
+    this.#control = new Int32Array(device.memory.buffer, 0, control.SEEN >> 2);
     this.#workers = workers;
     this.#lowerings = lowerings;
     this.#loader = loader;
@@ -170,6 +175,7 @@ export class WasmBackend implements Backend {
     return {
       operations,
       address: words.place,
+      team: new TeamSize(this.#startsAlone),
       free: () => {
         for (const place of owned) this.device.free({ place, byteLength: 0 });
       },
@@ -205,7 +211,17 @@ export class WasmBackend implements Backend {
   /** Synchronous twin of {@link run}. */
   runNow(program: Program): void {
     if (this.#disposed) throw new HalftoneError("this backend was disposed; load the model again");
-    this.device.kernels.run((program as WasmProgram).address);
+    const { address, team } = program as WasmProgram;
+    if (this.threads === 1) this.device.kernels.run(address);
+    else {
+      const started = performance.now();
+      const alone = team.choose(started);
+      this.#control[control.THREADS >> 2] = alone ? 1 : this.threads;
+      this.device.kernels.run(address);
+      const ended = performance.now();
+      team.observe(alone, ended - started, ended);
+      this.#startsAlone = team.heldUp;
+    }
     const problem = this.device.takeFetchProblem();
     if (problem !== 0) throw fetchError(problem, [...this.device.files]);
   }
@@ -253,6 +269,7 @@ function mayWait(words: Int32Array): boolean {
 
 interface WasmProgram extends Program {
   readonly address: number;
+  readonly team: TeamSize;
 }
 
 function sharedMemory(): WebAssembly.Memory {

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import { TeamSize } from "../../../src/backends/wasm/teamSize.ts";
+
+/** Runs for so many milliseconds of a machine on which the two ways take these; returns what the runs were and took. */
+function work(team: TeamSize, clock: { now: number }, lasts: number, alone: number, together: number) {
+  const end = clock.now + lasts;
+  let [singles, runs] = [0, 0];
+  while (clock.now < end) {
+    const single = team.choose(clock.now);
+    const time = single ? alone : together;
+    clock.now += time;
+    team.observe(single, time, clock.now);
+    runs++;
+    if (single) singles++;
+  }
+  return { runs, singles };
+}
+
+describe("the size of a team", () => {
+  it("is all threads where they are faster, at a cost of a fiftieth at most", () => {
+    const { runs, singles } = work(new TeamSize(false), { now: 0 }, 10_000, 0.75, 0.43);
+    expect(singles).toBeGreaterThan(1);
+    expect((singles * 0.75) / (runs * 0.43)).toBeLessThan(0.02);
+  });
+
+  it("is all threads where they are hardly faster, or hardly slower", () => {
+    for (const together of [0.95, 1.1])
+      expect(work(new TeamSize(false), { now: 0 }, 5_000, 1, together).singles).toBeLessThan(100);
+  });
+
+  it("is one where threads wait for one another, until they no longer do", () => {
+    const team = new TeamSize(false);
+    const clock = { now: 0 };
+    const held = work(team, clock, 30_000, 3, 300);
+    expect(held.runs).toBeGreaterThan(9_000);
+    expect([team.isAlone, team.heldUp]).toEqual([true, true]);
+    work(team, clock, 30_000, 3, 2);
+    expect(team.isAlone).toBe(false);
+  });
+
+  it("is one for programs too small to share, which says nothing of others", () => {
+    const team = new TeamSize(false);
+    work(team, { now: 0 }, 100, 0.01, 0.02);
+    expect([team.isAlone, team.heldUp]).toEqual([true, false]);
+  });
+
+  it("begins as it is told, and finds out", () => {
+    const team = new TeamSize(true);
+    expect(team.choose(0)).toBe(true);
+    work(team, { now: 0 }, 100, 3, 1);
+    expect(team.isAlone).toBe(false);
+  });
+});
