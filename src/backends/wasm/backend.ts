@@ -63,8 +63,8 @@ export class WasmBackend implements Backend {
   readonly #lowerings: Lowerings;
   readonly #loader: LinearLoader;
   readonly #control: Int32Array;
-  /** Whether programs to come begin with the caller alone. */
-  #startsAlone = false;
+  /** What the last program says to those to come, see TeamSize. */
+  #heldUp = 0;
   #disposed = false;
 
   private constructor(
@@ -175,7 +175,7 @@ export class WasmBackend implements Backend {
     return {
       operations,
       address: words.place,
-      team: new TeamSize(this.#startsAlone),
+      team: new TeamSize(this.#heldUp, performance.now()),
       free: () => {
         for (const place of owned) this.device.free({ place, byteLength: 0 });
       },
@@ -220,7 +220,7 @@ export class WasmBackend implements Backend {
       this.device.kernels.run(address);
       const ended = performance.now();
       team.observe(alone, ended - started, ended);
-      this.#startsAlone = team.heldUp;
+      this.#heldUp = team.heldUp;
     }
     const problem = this.device.takeFetchProblem();
     if (problem !== 0) throw fetchError(problem, [...this.device.files]);

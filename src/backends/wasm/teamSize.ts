@@ -4,6 +4,8 @@ const SHARE = 1 / 64;
 const GAIN = 0.8;
 /** Waiting so many milliseconds for one another, and half of the time, is due to the machine, not to the program. */
 const HELD_UP = 1;
+/** Part of a first run's time that it would take at least when it were not the first. */
+const COLD = 1 / 8;
 /** Weight of a new measurement. */
 const RATE = 0.25;
 
@@ -24,8 +26,10 @@ export class TeamSize {
   #isAlone: boolean;
   #runs = 0;
 
-  constructor(startsAlone: boolean) {
-    this.#isAlone = startsAlone;
+  /** @param heldUp that of the program before, at this time: then this one begins alone, and stays so for a while. */
+  constructor(heldUp = 0, now = 0) {
+    this.#isAlone = heldUp > 0;
+    if (this.#isAlone) this.#together = { time: heldUp, triedAt: now };
   }
 
   /** The way that pays at present. */
@@ -33,25 +37,25 @@ export class TeamSize {
     return this.#isAlone;
   }
 
-  /** Whether threads wait for one another so long that other programs had better begin alone. */
-  get heldUp(): boolean {
-    const waits = this.#together.time - this.#alone.time;
-    return this.#isAlone && waits > HELD_UP && waits > this.#alone.time;
+  /** Milliseconds of a run of all threads where they wait so long that other programs had better begin alone; else 0. */
+  get heldUp(): number {
+    const { time } = this.#together;
+    const waits = time - this.#alone.time;
+    return this.#isAlone && waits > HELD_UP && waits > this.#alone.time ? time : 0;
   }
 
   /** Whether the run that begins now is to be the caller's alone. */
   choose(now: number): boolean {
     const other = this.#isAlone ? this.#together : this.#alone;
     const due = !(now - other.triedAt < other.time / SHARE);
-    // The first run is cold, and tells nothing; the second is what others are compared with.
-    return this.#runs >= 2 && due ? !this.#isAlone : this.#isAlone;
+    return this.#runs > 0 && due ? !this.#isAlone : this.#isAlone;
   }
 
   observe(alone: boolean, time: number, now: number): void {
-    if (this.#runs++ === 0) return;
     const way = alone ? this.#alone : this.#together;
-    const current = alone === this.#isAlone && !Number.isNaN(way.time);
-    way.time = current ? way.time + RATE * (time - way.time) : time;
+    const usual = alone === this.#isAlone && this.#runs > 2;
+    if (this.#runs++ === 0) way.time = COLD * time;
+    else way.time = usual ? way.time + RATE * (time - way.time) : time;
     way.triedAt = now;
     const [single, all] = [this.#alone.time, this.#together.time];
     if (single < (this.#isAlone ? 1 : GAIN) * all) this.#isAlone = true;
