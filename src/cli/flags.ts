@@ -57,7 +57,7 @@ export const quantizeFlags = {
     },
   ),
   bos: choice(["auto", "always", "never"], "auto", {
-    help: "begin every calibration sequence with BOS; auto: as the tokenizer's config says",
+    help: "begin every sequence to calibrate or tune on with BOS; auto: as the tokenizer's config says",
   }),
   noSequential: toggle({
     help: "calibrate with the float model's inputs, not those that quantized layers give: a third faster",

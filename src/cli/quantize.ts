@@ -140,6 +140,7 @@ async function tuning({
   tuneSteps: steps,
   tuneTokens: tokens,
   tuneText,
+  bos,
   residual,
   rows,
 }: Values<typeof quantizeFlags>): Promise<TuneOptions | undefined> {
@@ -154,7 +155,7 @@ async function tuning({
     );
   }
   const texts = await Promise.all(tuneText.map((file) => readTextFile(file, "--tune-text")));
-  return { steps, tokens, texts: texts.length > 0 ? texts : undefined };
+  return { steps, tokens, bos, texts: texts.length > 0 ? texts : undefined };
 }
 
 function tuned({ divergenceBefore, divergenceAfter, bestStep, heldOutTokens }: TuneResult): string {

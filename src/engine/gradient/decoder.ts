@@ -55,7 +55,7 @@ export interface DecoderObserver {
   /** The gradient of a norm's weight; the last norm comes in several calls. */
   norm?(norm: NormSpec, sequence: number, dWeight: Float32Array): void;
   /** The gradient of the embedding's rows that the sequence's tokens looked up, [tokens, hidden]. */
-  embed?(sequence: number, dRows: Float32Array): Promise<void> | void;
+  embed?(sequence: number, dRows: Float32Array): void;
 }
 
 export interface DecoderPass {
@@ -86,13 +86,15 @@ export function sequencesAtOnce(spec: DecoderSpec, sequences: readonly (readonly
 /** Runs all sequences forth and back. */
 export async function decoderGradient(pass: GradientPass): Promise<void> {
   const { layers } = pass.spec;
-  const total = pass.sequences.length * (2 * layers.length + 3);
+  const { embed, weight } = pass.observer;
+  const embedding = embed || weight;
+  const total = pass.sequences.length * (2 * layers.length + (embedding ? 3 : 2));
   await withWalk(pass, total, async (walk) => {
     await walk.forth("embedding", true);
     for (let index = 0; index < layers.length; index++) await walk.forth(index, true);
     await walk.back("head", pass);
     for (let index = layers.length - 1; index >= 0; index--) await walk.back(index, pass);
-    await walk.back("embedding", pass);
+    if (embedding) await walk.back("embedding", pass);
   });
 }
 

@@ -25,7 +25,7 @@ export interface GradientObserver {
   /** Gradient of a norm's weight [size], summed over the rows of the step. */
   norm?(weight: Slot, dWeight: Float32Array): void;
   /** Gradient of the table's rows [rows, columns] that the step's tokens looked up. */
-  embed?(dRows: Float32Array): Promise<void> | void;
+  embed?(dRows: Float32Array): void;
 }
 
 /** An operation that ran, with the values of the slots that its gradient needs, in the order of {@link inputsOf}. */

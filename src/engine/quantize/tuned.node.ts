@@ -87,17 +87,17 @@ export async function tuneQuantized(run: TunedRun): Promise<Tuned> {
 
 async function tuneOn(backend: Backend, run: TunedRun): Promise<Tuned> {
   const { checkpoint, decoder, plan, store, pool, folder, options, request, signal } = run;
-  const rows = new Map(Array.from(plan, ([name, { shape }]) => [name, shape[0]]));
-  const parameters = await Parameters.create(decoder, checkpoint, rows);
+  const names = [...plan.keys()];
+  const parameters = await Parameters.create(decoder, checkpoint, names);
   const saved = await readTuning(folder);
   const scales = new Map<string, Float32Array>();
-  for (const name of plan.keys()) scales.set(name, (await store.read(name)).scales);
+  for (const name of parameters.names("scales")) scales.set(name, (await store.read(name)).scales);
   const samples = request.given ? undefined : (saved?.samples ?? (await sampled(backend, run)));
   const state = saved?.state ?? initialState(parameters.values.length);
   if (saved) parameters.values.set(saved.values);
   const save = () => saveTuning(folder, { state, values: parameters.values, scales, samples });
   if (!saved) await save();
-  const decoded = decodedWeights(
+  const decode = decodedWeights(
     pool,
     (name) => plan.get(name)!,
     (name) => store.read(name),
@@ -105,7 +105,17 @@ async function tuneOn(backend: Backend, run: TunedRun): Promise<Tuned> {
   const { steps, tokens } = request;
   const report = paced(run);
   const result = await tune({
-    ...{ spec: decoder, original: checkpoint, decoded, parameters, backend, state, steps, tokens, signal },
+    ...{
+      spec: decoder,
+      original: checkpoint,
+      quantized: { names, decode },
+      parameters,
+      backend,
+      state,
+      steps,
+      tokens,
+      signal,
+    },
     ...{ rate: options.rate, seed: options.seed, ...holdOut((request.given ?? samples)!) },
     onStep: save,
     onProgress: (done, total) => report("tune", `step ${state.step + 1} of ${steps}`, done, total),

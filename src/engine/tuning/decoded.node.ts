@@ -4,7 +4,7 @@ import { parseScheme } from "../../quantizers/scheme.ts";
 import type { QuantizedRows } from "../quantize/job.ts";
 import { pipeline } from "../quantize/pipeline.ts";
 import type { Pool } from "../quantize/pool.node.ts";
-import type { DecodedWeights } from "./student.ts";
+import type { QuantizedWeights } from "./student.ts";
 
 /** Decoded weights kept, as bytes; further ones are decoded whenever they are asked for. */
 const KEPT_BYTES = 2 ** 31;
@@ -17,7 +17,7 @@ export function decodedWeights(
   pool: Pool,
   stored: (name: string) => StoredScheme,
   read: (name: string) => Promise<QuantizedRows>,
-): DecodedWeights {
+): QuantizedWeights["decode"] {
   const kept = new Map<string, Float32Array>();
   let bytes = 0;
   const decode = async (name: string): Promise<Float32Array> => {

@@ -37,7 +37,8 @@ export function divergenceLoss(
 export interface DivergencePass {
   readonly spec: DecoderSpec;
   readonly backend: Backend;
-  readonly teacher: Checkpoint;
+  /** Logits of the float model. */
+  readonly teacher: LogitsOf;
   readonly student: Checkpoint;
   readonly sequences: readonly (readonly number[])[];
   /** The float model's, of each sequence. */
@@ -48,12 +49,10 @@ export interface DivergencePass {
 
 /** Mean Kullback-Leibler divergence of the student's predictions from the float model's, in nats per token. */
 export async function meanDivergence(pass: DivergencePass): Promise<number> {
-  const { spec, backend, sequences, signal } = pass;
+  const { spec, backend, teacher, sequences, signal } = pass;
   const size = spec.vocabularySize;
   const found = await lastStreams({ ...pass, checkpoint: pass.student });
-  const longest = Math.max(...sequences.map(({ length }) => length));
-  const teacher = await LogitsOf.load(spec, pass.teacher, backend, longest);
-  const student = await LogitsOf.load(spec, pass.student, backend, longest);
+  const student = await LogitsOf.load(spec, pass.student, backend, teacher.rows);
   let sum = 0;
   try {
     for (const [s, { length }] of sequences.entries()) {
@@ -69,7 +68,6 @@ export async function meanDivergence(pass: DivergencePass): Promise<number> {
       }
     }
   } finally {
-    teacher.free();
     student.free();
   }
   return sum / sequences.reduce((tokens, { length }) => tokens + length, 0);

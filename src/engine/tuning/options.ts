@@ -10,6 +10,8 @@ export interface TuneOptions {
    */
   readonly texts?: readonly string[];
   readonly ids?: readonly (readonly number[])[];
+  /** Starts every sequence with the beginning-of-sequence token; default as for calibration. */
+  readonly bos?: "auto" | "always" | "never";
   /** Tokens of a sequence. Default 256, or the model's context where it is shorter. */
   readonly sequenceLength?: number;
   /** Largest change of a parameter in one step, relative. Default .004. */

@@ -1,6 +1,6 @@
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
-import { normSpecs } from "../weights.ts";
+import { linearSpecs, normSpecs } from "../weights.ts";
 
 /** The parameters of one tensor. */
 export interface ParameterBlock {
@@ -13,8 +13,11 @@ export interface ParameterBlock {
 }
 
 /**
- * What is tuned: for each row of a quantized weight the logarithm of a factor of its scale, for each norm weight
+ * What is tuned: for each row of a layer's quantized weight the logarithm of a factor of its scale, for each norm weight
  * what is added to it in units of their root mean square. All are 0 at first, so that one rate suits all.
+ *
+ * Embedding and head are left out: a row of theirs belongs to one token, which a text to tune on shows a few times or
+ * never, and Adam answers a rare gradient with steps as large as those of a steady one.
  */
 export class Parameters {
   /** By tensor name. */
@@ -26,11 +29,11 @@ export class Parameters {
     this.values = new Float64Array([...blocks.values()].reduce((sum, { count }) => sum + count, 0));
   }
 
-  /** @param rows of the quantized weight tensors, by name. */
+  /** @param quantized names of weight tensors. */
   static async create(
     spec: DecoderSpec,
     { tensors }: Pick<Checkpoint, "tensors">,
-    rows: ReadonlyMap<string, number>,
+    quantized: readonly string[],
   ): Promise<Parameters> {
     const blocks = new Map<string, ParameterBlock>();
     let first = 0;
@@ -38,7 +41,10 @@ export class Parameters {
       blocks.set(name, { ...block, first });
       first += block.count;
     };
-    for (const [name, count] of rows) add(name, { kind: "scales", count, unit: 1 });
+    const weights = new Set(linearSpecs(spec).map(({ weight }) => weight));
+    for (const name of quantized) {
+      if (weights.has(name)) add(name, { kind: "scales", count: tensors.get(name)!.shape[0], unit: 1 });
+    }
     for (const { weight, size } of normSpecs(spec)) {
       if (blocks.has(weight)) continue;
       const values = await tensors.get(weight)!.readRows(0, size);
@@ -53,15 +59,15 @@ export class Parameters {
     return [...this.blocks].flatMap(([name, block]) => (block.kind === kind ? [name] : []));
   }
 
-  /** What the scale of a row is multiplied with. */
-  factor({ first }: ParameterBlock, row: number): number {
-    return Math.exp(this.values[first + row]);
+  /** What the scale of a weight's row is multiplied with. */
+  factor(name: string, row: number): number {
+    const block = this.blocks.get(name);
+    return block ? Math.exp(this.values[block.first + row]) : 1;
   }
 
   /** Scales of a weight as tuned, from those it was quantized with. */
   scales(name: string, quantized: Float32Array): Float32Array {
-    const block = this.blocks.get(name)!;
-    return quantized.map((scale, row) => scale * this.factor(block, row));
+    return quantized.map((scale, row) => scale * this.factor(name, row));
   }
 
   /** Tunes norm weights from number `start` on, in place. */

@@ -73,7 +73,7 @@ export function holdOut(sequences: readonly (readonly number[])[]): {
 
 function givenSequences(
   checkpoint: Checkpoint,
-  { texts, ids }: TuneOptions,
+  { texts, ids, bos }: TuneOptions,
   calibrate: CalibrateOptions | undefined,
   sequenceLength: number,
   tokens: number,
@@ -85,7 +85,7 @@ function givenSequences(
     throw new UsageError(`${checkpoint.source}: has no tokenizer to read texts to tune on with`);
   }
   const tokenizer = createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig);
-  return calibrationSequences(read, tokenizer, { tokens, sequenceLength, bos: calibrate?.bos });
+  return calibrationSequences(read, tokenizer, { tokens, sequenceLength, bos: bos ?? calibrate?.bos });
 }
 
 /** Sequences cut to at most `length` tokens. */

@@ -14,7 +14,7 @@ import { divergenceLoss, meanDivergence } from "./divergence.ts";
 import { DEFAULT_TUNE_RATE, type TuneResult } from "./options.ts";
 import type { Parameters } from "./parameters.ts";
 import { readingOrder } from "./schedule.ts";
-import { type DecodedWeights, ParameterGradient, studentCheckpoint } from "./student.ts";
+import { ParameterGradient, type QuantizedWeights, studentCheckpoint } from "./student.ts";
 import { Teacher } from "./teacher.ts";
 
 /** Steps between measurements on held-out tokens. */
@@ -39,7 +39,7 @@ export interface BestParameters {
 export interface TuneRun {
   readonly spec: DecoderSpec;
   readonly original: Checkpoint;
-  readonly decoded: DecodedWeights;
+  readonly quantized: QuantizedWeights;
   /** Where `state` left them; the best ones found in the end. */
   readonly parameters: Parameters;
   readonly backend: Backend;
@@ -66,8 +66,18 @@ export function initialState(parameters: number): TuneState {
 
 /** Tunes parameters, and leaves the best that it measured in them: never worse than before. */
 export async function tune(run: TuneRun): Promise<TuneResult> {
+  const { spec, original, backend, training, heldOut } = run;
+  const longest = Math.max(...[...training, ...heldOut].map(({ length }) => length));
+  const teacher = await LogitsOf.load(spec, original, backend, longest);
+  try {
+    return await descend(run, new Tuner(run, teacher));
+  } finally {
+    teacher.free();
+  }
+}
+
+async function descend(run: TuneRun, tuner: Tuner): Promise<TuneResult> {
   const { parameters, state, steps, training, heldOut } = run;
-  const tuner = new Tuner(run);
   if (state.best === undefined) {
     const divergence = await tuner.measure();
     state.before = divergence;
@@ -99,6 +109,7 @@ class Tuner {
   readonly #run: TuneRun;
   readonly #student: Checkpoint;
   readonly #teacher: Teacher;
+  readonly #logits: LogitsOf;
   /** Sequences of a step. */
   readonly #perStep: number;
   /** Sequences of all steps, by number. */
@@ -107,10 +118,12 @@ class Tuner {
   readonly #measurement: number;
   #done: number;
 
-  constructor(run: TuneRun) {
-    const { spec, original, parameters, decoded, training, heldOut, tokens, state } = run;
+  /** @param logits of the float model. */
+  constructor(run: TuneRun, logits: LogitsOf) {
+    const { spec, original, parameters, quantized, training, heldOut, tokens, state } = run;
     this.#run = run;
-    this.#student = studentCheckpoint(original, parameters, decoded);
+    this.#logits = logits;
+    this.#student = studentCheckpoint(original, parameters, quantized);
     this.#teacher = new Teacher(spec, original, run.backend, [...training, ...heldOut]);
     const mean = tokensOf(training) / training.length;
     this.#perStep = Math.min(training.length, Math.max(1, Math.round(tokens / mean)));
@@ -120,28 +133,22 @@ class Tuner {
   }
 
   async step(): Promise<void> {
-    const { spec, original, parameters, decoded, backend, training, steps, state, signal } = this.#run;
+    const { spec, original, parameters, backend, training, steps, state, signal } = this.#run;
     const { rate = DEFAULT_TUNE_RATE } = this.#run;
     const at = state.step * this.#perStep;
     const numbers = this.#order.slice(at, at + this.#perStep);
     const sequences = numbers.map((s) => training[s]);
     const streams = await this.#teacher.streams(numbers, this.#order.slice(at + this.#perStep), signal);
-    const teacher = await LogitsOf.load(spec, original, backend, longestOf(sequences));
-    const source = { spec, original, decoded, parameters };
     const gradient = new Float64Array(parameters.values.length);
     const batch = sequencesAtOnce(spec, sequences);
-    try {
-      for (let first = 0; first < sequences.length; first += batch) {
-        const part = sequences.slice(first, first + batch);
-        const observer = new ParameterGradient({ ...source, sequences: part });
-        const loss = divergenceLoss(spec, teacher, streams.slice(first), 1 / tokensOf(sequences));
-        const pass = { spec, checkpoint: this.#student, backend, sequences: part, loss, observer, signal };
-        const onProgress = this.#progress(part.length / sequences.length, first / sequences.length);
-        await decoderGradient({ ...pass, onProgress });
-        for (const [i, value] of observer.sum.entries()) gradient[i] += value;
-      }
-    } finally {
-      teacher.free();
+    for (let first = 0; first < sequences.length; first += batch) {
+      const part = sequences.slice(first, first + batch);
+      const observer = new ParameterGradient(original, parameters);
+      const loss = divergenceLoss(spec, this.#logits, streams.slice(first), 1 / tokensOf(sequences));
+      const pass = { spec, checkpoint: this.#student, backend, sequences: part, loss, observer, signal };
+      const onProgress = this.#progress(part.length / sequences.length, first / sequences.length);
+      await decoderGradient({ ...pass, onProgress });
+      for (const [i, value] of observer.sum.entries()) gradient[i] += value;
     }
     state.step++;
     adamStep(parameters.values, gradient, state.moments, state.step, rate * rateAt(state.step, steps));
@@ -150,10 +157,10 @@ class Tuner {
 
   /** The divergence on held-out tokens. */
   async measure(): Promise<number> {
-    const { spec, original, backend, training, heldOut, signal } = this.#run;
+    const { spec, backend, training, heldOut, signal } = this.#run;
     const numbers = heldOut.map((_, s) => training.length + s);
     const streams = await this.#teacher.streams(numbers, [], signal);
-    const models = { teacher: original, student: this.#student };
+    const models = { teacher: this.#logits, student: this.#student };
     const onProgress = this.#progress(this.#measurement);
     const found = await meanDivergence({
       ...{ spec, backend, ...models, sequences: heldOut, streams, onProgress, signal },
@@ -179,8 +186,4 @@ class Tuner {
 
 function tokensOf(sequences: readonly (readonly number[])[]): number {
   return sequences.reduce((sum, { length }) => sum + length, 0);
-}
-
-function longestOf(sequences: readonly (readonly number[])[]): number {
-  return Math.max(...sequences.map(({ length }) => length));
 }

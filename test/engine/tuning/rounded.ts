@@ -2,7 +2,7 @@ import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
 import { createJobRunner } from "../../../src/engine/quantize/job.ts";
 import { planTensors } from "../../../src/engine/quantize/plan.ts";
 import { Parameters } from "../../../src/engine/tuning/parameters.ts";
-import type { DecodedWeights } from "../../../src/engine/tuning/student.ts";
+import type { QuantizedWeights } from "../../../src/engine/tuning/student.ts";
 import { tieMissingHead } from "../../../src/engine/weights.ts";
 import { decoderFor } from "../../../src/models/registry.ts";
 
@@ -19,9 +19,9 @@ export async function rounded(checkpoint: Checkpoint, scheme: string) {
     const codes = run({ kind: "round", weights, rows, columns, stored });
     values.set(name, run({ kind: "decode", ...codes, columns, stored }));
   }
-  const decoded: DecodedWeights = async (name) => values.get(name)!;
-  const rows = new Map(Array.from(plan, ([name, { shape }]) => [name, shape[0]]));
-  return { spec, decoded, parameters: await Parameters.create(spec, checkpoint, rows) };
+  const names = [...plan.keys()];
+  const quantized: QuantizedWeights = { names, decode: async (name) => values.get(name)! };
+  return { spec, quantized, parameters: await Parameters.create(spec, checkpoint, names) };
 }
 
 /** Token sequences of the tiny models' vocabulary of 96. */

@@ -9,10 +9,10 @@ const heldOut = sequences(14, 24).slice(10);
 /** Tunes a tiny model; with the parameters found. */
 async function tuned(options: Partial<TuneRun>, threads = 1) {
   const original = await openCheckpoint("test/fixtures/models/llama-linear");
-  const { spec, decoded, parameters } = await rounded(original, "nuq-2");
+  const { spec, quantized, parameters } = await rounded(original, "nuq-2");
   const state = initialState(parameters.values.length);
   const backend = await openWasm({ threads });
-  const run = { spec, original, decoded, parameters, state, backend, heldOut, steps: 12, tokens: 72 };
+  const run = { spec, original, quantized, parameters, state, backend, heldOut, steps: 12, tokens: 72 };
   const result = await tune({ ...run, training: sequences(10, 24), ...options });
   backend.dispose();
   await original.close();
