@@ -148,7 +148,7 @@ if (costs) {
     for (let run = 0; run < RUNS; run++) {
       const choices = plans.map(({ choice }) => choice);
       const seconds = await timeSteps(backend, checkpoint, plannableModel(checkpoint), choices, 1);
-      for (const [i, each] of seconds.entries()) measured[i].push(1 / each);
+      for (const [i, { usual }] of seconds.entries()) measured[i].push(1 / usual);
     }
   } finally {
     backend.dispose();

@@ -33,7 +33,7 @@ export interface ProfileRun {
 }
 
 /** Changes whenever a measurement means something else. */
-const VERSION = 1;
+const VERSION = 2;
 
 const amount = z.number().nonnegative();
 const profileSchema = z.object({

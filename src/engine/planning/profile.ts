@@ -6,8 +6,9 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { Choice } from "../../budget/plan.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import { distortions } from "../../quantizers/distortions.ts";
 import { randomWord } from "../../quantizers/random.ts";
-import { type CostProfile, Costs, type ProductTime } from "./costs.ts";
+import { type CostProfile, Costs } from "./costs.ts";
 import type { PlannableLayer, PlannableModel } from "./layers.ts";
 import { storedBytes } from "./problem.ts";
 import { type Shape, timeProducts } from "./productTimes.ts";
@@ -27,7 +28,7 @@ export interface ProfileOptions {
 const TYPICAL = "nuq-4";
 
 /**
- * Measures a cost profile. Products are timed by themselves; whole steps of a few random mixes then say what the rest of
+ * Measures a cost profile. Products are timed by themselves; whole steps of a few mixes then say what the rest of
  * a step takes, and by how much products in a step differ from products alone.
  */
 export async function measureProfile(
@@ -40,13 +41,18 @@ export async function measureProfile(
   const shapes = shapesOf(layers, headIsTied);
   const modelBytes = layers.reduce((sum, layer) => sum + storedBytes(layer, TYPICAL).codes, 0);
   const times = await timeProducts(backend, { shapes, schemes, batch, modelBytes, onProgress, signal });
-  const mixes = testMixes(layers, times, schemes);
   const alone = new Costs({ batch, threads: backend.threads, overheadSeconds: 0, times });
+  const mixes = testMixes(layers, alone, schemes, headIsTied);
   const products = mixes.map((mix) => alone.stepSeconds(mix, layers, headIsTied)!);
   const steps = await timeSteps(backend, checkpoint, model, mixes, batch, signal);
-  const { factor, overheadSeconds } = fitSteps(products, steps);
-  const scaled = times.map((time) => ({ ...time, seconds: time.seconds * factor }));
-  return { batch, threads: backend.threads, overheadSeconds, times: scaled };
+  // Products are timed by their fastest run, so steps are too; then all are as slow as steps usually are.
+  const { factor, overheadSeconds } = fitSteps(
+    products,
+    steps.map(({ fastest }) => fastest),
+  );
+  const slower = Math.min(MOST_SLOWER, median(steps.map(({ fastest, usual }) => usual / fastest)));
+  const scaled = times.map((time) => ({ ...time, seconds: time.seconds * factor * slower }));
+  return { batch, threads: backend.threads, overheadSeconds: overheadSeconds * slower, times: scaled };
 }
 
 /** Rows and columns of everything that is multiplied as one matrix. */
@@ -61,25 +67,51 @@ function shapesOf(layers: readonly PlannableLayer[], headIsTied: boolean): Shape
   return [...shapes.values()];
 }
 
+/** A machine where steps usually take longer than that is busy with something else. */
+const MOST_SLOWER = 1.1;
+/** How much longer than the fastest mix the products of the test mixes take. */
+const TEST_TIMES = [1, 1.5, 3, 6];
+
 /**
- * Mixes of fast, of middling and of slow schemes, and of all of them: what they take together spans what plans take.
+ * Mixes as plans for several speeds would be, for layers of made-up sensitivities: few schemes, fused where they are
+ * equal. Steps of mixes that are drawn without sense take longer, for their schemes change from product to product.
  */
 function testMixes(
   layers: readonly PlannableLayer[],
-  times: readonly ProductTime[],
+  alone: Costs,
   schemes: readonly string[],
+  headIsTied: boolean,
 ): Choice[][] {
-  const total = (scheme: string) =>
-    times.reduce((sum, time) => sum + (time.scheme === scheme ? time.seconds : 0), 0);
-  const bySpeed = schemes.toSorted((a, b) => total(a) - total(b));
-  const third = Math.max(1, Math.floor(bySpeed.length / 3));
-  const parts = [bySpeed.slice(0, third), bySpeed.slice(third, 2 * third), bySpeed.slice(-third), bySpeed];
-  return parts
-    .filter((part) => part.length > 0)
-    .map((part, seed) => {
-      const draw = (i: number) => part[randomWord(seed, i) % part.length];
-      return fuseEqual(layers, new Map(layers.map(({ name }, i) => [name, draw(i)])));
+  const options = layers.map((layer, i) => {
+    const group = layers.findIndex(({ name }) => name === (layer.group ?? layer.name));
+    const sensitivity = layer.rows * layer.columns * 10 ** (randomUnit(1, group) + randomUnit(2, i) / 4);
+    return schemes.flatMap((scheme) => {
+      const seconds = alone.secondsOf([layer], scheme, headIsTied);
+      return seconds === undefined ? [] : [{ scheme, seconds, loss: sensitivity * distortions[scheme] }];
     });
+  });
+  const chosen = (price: number) =>
+    options.map((list) =>
+      list.reduce((a, b) => (b.loss + price * b.seconds < a.loss + price * a.seconds ? b : a)),
+    );
+  const secondsAt = (price: number) => chosen(price).reduce((sum, { seconds }) => sum + seconds, 0);
+  const mixOf = (price: number) =>
+    fuseEqual(layers, new Map(chosen(price).map(({ scheme }, i) => [layers[i].name, scheme])));
+  const fastest = options.reduce((sum, list) => sum + Math.min(...list.map(({ seconds }) => seconds)), 0);
+  return TEST_TIMES.map((times) => mixOf(priceFor(secondsAt, times * fastest)));
+}
+
+/** The least power of two, in steps of an eighth, at which the seconds are within a limit. */
+function priceFor(secondsAt: (price: number) => number, limit: number): number {
+  for (let exponent = -100; exponent < 200; exponent += 0.125) {
+    if (secondsAt(2 ** exponent) <= limit) return 2 ** exponent;
+  }
+  return 2 ** 200;
+}
+
+/** Uniform in [-1, 1). */
+function randomUnit(stream: number, index: number): number {
+  return randomWord(stream, index) / 2 ** 31 - 1;
 }
 
 /** step = overhead + factor x products by least squares of the relative errors, both within reason. */
@@ -97,6 +129,10 @@ export function fitSteps(
     xy += weight * products[i] * step;
   }
   const slope = (w * xy - x * y) / (w * xx - x * x);
-  const factor = Number.isFinite(slope) ? Math.min(1.5, Math.max(0.67, slope)) : 1;
+  const factor = Number.isFinite(slope) ? Math.min(1.2, Math.max(0.85, slope)) : 1;
   return { factor, overheadSeconds: Math.max(0, (y - factor * x) / w) };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1];
 }

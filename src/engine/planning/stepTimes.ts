@@ -18,10 +18,15 @@ const STEPS = 8;
 /** Where in a conversation a token is timed: the cost of attention grows with it. */
 const POSITION = 128;
 
-/**
- * Seconds of one step of `batch` tokens with each of the choices, decoding at position 128: the first quartile of some
- * dozens, which other programs seldom reach.
- */
+/** Seconds of one step. */
+export interface StepTime {
+  /** Without other programs. */
+  readonly fastest: number;
+  /** The first quartile of some dozens, which other programs seldom reach. */
+  readonly usual: number;
+}
+
+/** How long one step of `batch` tokens takes with each of the choices, decoding at position 128. */
 export async function timeSteps(
   backend: Backend,
   checkpoint: Checkpoint,
@@ -29,7 +34,7 @@ export async function timeSteps(
   choices: readonly (readonly Choice[])[],
   batch: number,
   signal?: AbortSignal,
-): Promise<number[]> {
+): Promise<StepTime[]> {
   const fill = randomFiller();
   const context = Math.min(decoder.contextLength, POSITION + STEPS);
   const runners: { runner: Runner; samples: number[] }[] = [];
@@ -60,5 +65,8 @@ export async function timeSteps(
       signal?.throwIfAborted();
     }
   }
-  return runners.map(({ samples }) => samples.toSorted((a, b) => a - b)[samples.length >> 2]);
+  return runners.map(({ samples }) => {
+    const sorted = samples.toSorted((a, b) => a - b);
+    return { fastest: sorted[0], usual: sorted[sorted.length >> 2] };
+  });
 }

@@ -45,6 +45,6 @@ describe("a cost profile", () => {
     expect(fit.factor).toBeCloseTo(1.1);
     expect(fit.overheadSeconds).toBeCloseTo(0.2);
     expect(fitSteps([1], [1.5])).toEqual({ factor: 1, overheadSeconds: 0.5 });
-    expect(fitSteps([1, 2], [1, 9]).factor).toBe(1.5);
+    expect(fitSteps([1, 2], [1, 9]).factor).toBe(1.2);
   });
 });
