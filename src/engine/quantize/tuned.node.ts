@@ -104,19 +104,10 @@ async function tuneOn(backend: Backend, run: TunedRun): Promise<Tuned> {
   );
   const { steps, tokens } = request;
   const report = paced(run);
+  const models = { spec: decoder, original: checkpoint, quantized: { names, decode }, parameters };
   const result = await tune({
-    ...{
-      spec: decoder,
-      original: checkpoint,
-      quantized: { names, decode },
-      parameters,
-      backend,
-      state,
-      steps,
-      tokens,
-      signal,
-    },
-    ...{ rate: options.rate, seed: options.seed, ...holdOut((request.given ?? samples)!) },
+    ...{ ...models, backend, state, steps, tokens, signal, rate: options.rate, seed: options.seed },
+    ...holdOut((request.given ?? samples)!),
     onStep: save,
     onProgress: (done, total) => report("tune", `step ${state.step + 1} of ${steps}`, done, total),
   });

@@ -1,8 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
+import { divergence, summarizeRow } from "../../../src/engine/evaluate/softmax.ts";
+import { Model } from "../../../src/engine/model.ts";
 import { type QuantizeRun, quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
+import { holdOut } from "../../../src/engine/tuning/sequences.ts";
+import { ReferenceBackend } from "../../../src/ops/reference.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
 import { ids, quantizedBytes } from "./checkpointBytes.ts";
 
@@ -53,6 +57,33 @@ describe("a tuned quantization", () => {
     expect(existsSync(join(folder, "tuned", ".halftone-tuning"))).toBe(false);
   });
 
+  it("is what the engine runs: a mix with fused layers and biases, in the original basis", async () => {
+    const folder = join(temporaryFolder(), "tuned");
+    const layer = (name: string) => `model.layers.0.self_attn.${name}_proj.weight`;
+    const choice = [
+      { layers: [layer("q"), layer("v")], option: "vq-2.5" },
+      { layers: [layer("k")], option: "f32" },
+      { layers: [layer("o")], option: "tcq-s-2" },
+    ];
+    const original = await openCheckpoint("test/fixtures/models/llama-linear");
+    const { tuning } = await quantizeCheckpoint(original, folder, { ...run, choice, rotate: false });
+    expect(tuning!.divergenceAfter).toBeLessThan(tuning!.divergenceBefore);
+    const models = [original, await openCheckpoint(folder)].map((checkpoint) =>
+      Model.load(checkpoint, new ReferenceBackend(), { activations: "float" }),
+    );
+    const [expected, actual] = await Promise.all(models);
+    const { heldOut } = holdOut(ids);
+    let sum = 0;
+    for (const ids of heldOut) {
+      const step = { ids, positions: ids.map((_, i) => i), length: ids.length };
+      const [p, q] = [await expected.runner.step(step, "all"), await actual.runner.step(step, "all")];
+      for (let at = 0; at < p.length; at += 96) {
+        sum += divergence(p, summarizeRow(p, at, 96), q, summarizeRow(q, at, 96), at, 96);
+      }
+    }
+    expect(sum / heldOut.flat().length / tuning!.divergenceAfter).toBeCloseTo(1, 3);
+  });
+
   it("has the same bytes at any thread count", async () => {
     const folder = temporaryFolder();
     const make = (threads: number) =>
@@ -79,6 +110,30 @@ describe("a tuned quantization", () => {
     });
     expect(again.equals(whole)).toBe(true);
     expect(phases).not.toContain("sample");
+  });
+
+  it("goes on when it was killed while it stored scales and norms", async () => {
+    const folder = temporaryFolder();
+    const calibrated = { ...run, calibrate: { ids } };
+    const whole = await quantizedBytes("llama-linear", join(folder, "whole"), calibrated);
+    await interrupted(join(folder, "cut"), calibrated, "tune", 0.9);
+    const file = join(folder, "cut.partial", "model.safetensors.partial");
+    const bytes = readFileSync(file);
+    const start = 8 + Number(bytes.readBigUInt64LE());
+    const header = JSON.parse(bytes.subarray(8, start).toString());
+    const layer = "model.layers.0";
+    for (const name of [`${layer}.self_attn.q_proj.scales`, `${layer}.input_layernorm.weight`]) {
+      const [from, to] = header[name].data_offsets;
+      bytes.fill(1, start + from, start + to);
+    }
+    writeFileSync(file, bytes);
+    const observed: string[] = [];
+    const again = await quantizedBytes("llama-linear", join(folder, "cut"), {
+      ...calibrated,
+      onProgress: ({ phase }) => observed.push(phase),
+    });
+    expect(again.equals(whole)).toBe(true);
+    expect(observed).not.toContain("observe");
   });
 
   it("says what cannot be", async () => {
