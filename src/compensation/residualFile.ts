@@ -80,7 +80,11 @@ export async function openResidual(
     return { bits, channels, groups, close: () => source.close() };
   } catch (error) {
     await source.close();
-    throw error;
+    if (!(error instanceof CheckpointError) || error.message.includes(WITHOUT)) throw error;
+    throw new CheckpointError(checkpoint.source, `its residual is of no use (${error.message})`, {
+      remedy: `quantize the model again, ${WITHOUT}`,
+      cause: error,
+    });
   }
 }
 
