@@ -5,7 +5,7 @@
  * Models are folders that `halftone quantize --residual B` wrote. Perplexities are lines of --results and not measured
  * again: a run that was ended goes on where it stopped.
  *
- * node bench/compensation.ts --models DIR,DIR,... --text FILE --results FILE [--json] [--plot FILE.svg]
+ * node bench/compensation.ts --models DIR,DIR,... --text FILE --results FILE [--json] [--plot FILE.svg [--highest PERPLEXITY]]
  *   [--channels 0,8,16,32,64,128,256] [--select exact,static,random,bucket] [--profile FILE] [--speed]
  *   [--context 1024] [--windows 20] [--bos auto|always|never] [--threads N]
  */
@@ -20,7 +20,7 @@ import { perplexity } from "../src/engine/perplexity.ts";
 import { profileInputs } from "../src/engine/profile.ts";
 import { load } from "../src/node.ts";
 import { selectChannels } from "../src/ops/compensate/reference.ts";
-import { drawCharts } from "../src/plot/chart.ts";
+import { type Loss, plotLosses } from "./compensationPlot.ts";
 import { median, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
@@ -33,6 +33,7 @@ const { values: flags } = parseArgs({
     profile: { type: "string" },
     speed: { type: "boolean", default: false },
     plot: { type: "string" },
+    highest: { type: "string", default: "1e9" },
     context: { type: "string", default: "1024" },
     windows: { type: "string", default: "20" },
     bos: { type: "string", default: "auto" },
@@ -67,16 +68,6 @@ const residentScript = [
 const PROFILE_TOKENS = 1024;
 /** Every reading is timed so often, in turn with the others. */
 const ROUNDS = 40;
-
-interface Loss {
-  readonly model: string;
-  readonly select: Selection;
-  /** Of 1024. */
-  readonly channels: number;
-  readonly perplexity: number;
-  readonly context: number;
-  readonly windows: number;
-}
 
 /** Where rows may stay, and who reads them. */
 const PLACES = {
@@ -224,28 +215,7 @@ async function measureSpeed(path: string, model: string): Promise<void> {
   }
 }
 
-if (flags.plot) {
-  const of = (model: string, select: Selection) =>
-    losses
-      .filter((each) => each.model === model && each.select === select && each.channels > 0)
-      .map(({ channels, perplexity: y }) => ({ x: channels, y }))
-      .sort((a, b) => a.x - b.x);
-  const names = [...new Set(losses.map(({ model }) => model))];
-  const used = [...new Set(losses.map(({ select }) => select))];
-  const series = names.flatMap((model) =>
-    used.map((select) => ({
-      name: used.length > 1 ? `${model}, ${select}` : model,
-      points: of(model, select),
-    })),
-  );
-  const chart = {
-    title: `Perplexity, ${windows} windows of ${context}`,
-    x: { title: "channels compensated of 1024", log: true },
-    y: { title: "perplexity", log: true },
-    series: series.filter(({ points }) => points.length > 0),
-  };
-  writeFileSync(flags.plot, drawCharts([chart]));
-}
+if (flags.plot) writeFileSync(flags.plot, plotLosses(losses, Number(flags.highest)));
 
 if (flags.json) console.log(JSON.stringify({ losses, recalls, speeds, residents }, null, 2));
 else {

@@ -37,7 +37,8 @@ export async function planFrontier(name: string, flags: Flags): Promise<void> {
       "--frontier is over all budgets and makes no plan; leave out --bits, --memory, --speed and -o",
     );
   }
-  if (flags.rows) throw new UsageError("--rows belongs to a plan for --speed; leave it out of --frontier");
+  if (flags.rows !== undefined)
+    throw new UsageError("--rows belongs to one plan; leave it out of --frontier");
   const text = flags.measure === undefined ? undefined : await readTextFile(flags.measure, "--measure");
   const checkpoint = await openModel(name);
   try {

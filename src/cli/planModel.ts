@@ -1,6 +1,6 @@
 import type { ModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { formatShares } from "../compensation/settings.ts";
+import { formatShares, parseShare } from "../compensation/settings.ts";
 import { Planner } from "../engine/planning/planner.ts";
 import type { ModelBudget } from "../engine/planning/problem.ts";
 import { planWithRows } from "../engine/planning/rows.ts";
@@ -42,21 +42,22 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
 export async function makePlan(
   checkpoint: Checkpoint,
   budget: ModelBudget,
-  flags: PlannerFlags & { readonly rows: boolean },
+  flags: PlannerFlags & { readonly rows: string | undefined },
   timed = false,
 ): Promise<ModelPlan> {
-  if (flags.rows && (!("tokensPerSecond" in budget) || budget.batch > 1)) {
-    throw new UsageError(
-      "--rows spends time: it goes with --speed and --batch 1; see halftone tune --slowdown",
-    );
+  const slowdown = flags.rows === undefined ? undefined : parseShare(flags.rows, "--rows");
+  if (slowdown !== undefined && flags.batch > 1) {
+    throw new UsageError("--rows are measured for one sequence; leave out --batch");
   }
   const palette = paletteOf(flags.schemes);
   const { embeddingScheme } = flags;
   const facts = await layerFacts(checkpoint, flags);
-  const costs = timed || "tokensPerSecond" in budget ? await costsOf(checkpoint, flags) : undefined;
+  const wanted = timed || slowdown !== undefined || "tokensPerSecond" in budget;
+  const costs = wanted ? await costsOf(checkpoint, flags) : undefined;
   const options = { ...facts, palette, embeddingScheme };
-  if (!flags.rows || !costs) return new Planner(checkpoint, { ...options, costs }).plan(budget);
-  return planWithRows(checkpoint, { ...options, costs }, budget, await rowFactsOf(checkpoint, flags));
+  if (slowdown === undefined || !costs) return new Planner(checkpoint, { ...options, costs }).plan(budget);
+  const rows = await rowFactsOf(checkpoint, flags);
+  return planWithRows(checkpoint, { ...options, costs }, budget, { rows, slowdown });
 }
 
 /** What a plan promises, in two or three lines. */

@@ -132,8 +132,7 @@ function calibration(
   if (forCompensation === undefined) return { texts, tokens, gradientTokens, bos, sequential: !noSequential };
   const channels = parseShares(forCompensation, "--for-compensation");
   const compensation = { channels, blend: blend ?? blendOf(parseScheme(scheme).bits) };
-  // What the quantized layers give without their residual is not what the next ones will see.
-  return { texts, tokens, gradientTokens, bos, sequential: false, compensation };
+  return { texts, tokens, gradientTokens, bos, compensation };
 }
 
 async function tuning({

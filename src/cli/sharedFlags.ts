@@ -102,9 +102,10 @@ export const budgetFlags = {
     { from: 0, whole: false, above: true },
     { environment: false, help: "tokens per second to decode on this machine, all sequences together" },
   ),
-  rows: toggle({
+  rows: text({
+    value: "N%",
     environment: false,
-    help: "with --speed: buy residual rows too where they are worth more than bits",
+    help: "buy residual rows too, where they are worth more than bits, for at most this share of a step's time",
   }),
   batch: numberOr(1, { from: 1, to: 64 }, { help: "sequences decoded side by side, for times" }),
   remeasure: toggle({

@@ -6,7 +6,6 @@
  */
 import type { Backend, Program } from "../../backends/backend.ts";
 import type { LinearHandle, Operation } from "../../backends/operation.ts";
-import type { Slot } from "../../backends/slot.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { LAYER_KINDS } from "../../compensation/groups.ts";
 import { channelsOf } from "../../compensation/settings.ts";
@@ -36,7 +35,7 @@ export interface LoadedLayer {
   readonly names: ReadonlyMap<LinearHandle, string>;
 }
 
-interface RunOptions {
+export interface RunOptions {
   readonly change?: (operations: Operation[]) => Operation[];
   /** Called before each step with its first token and their number. */
   readonly enter?: (row: number, rows: number) => void;
@@ -50,8 +49,8 @@ interface RunOptions {
 export class LayerPass {
   readonly spec: DecoderSpec;
   readonly tokens: number;
+  readonly backend: Backend;
   readonly #checkpoint: Checkpoint;
-  readonly #backend: Backend;
   readonly #sequences: readonly (readonly number[])[];
   readonly #buffers: StepBuffers;
   readonly #capacity: number;
@@ -65,7 +64,7 @@ export class LayerPass {
   ) {
     this.spec = spec;
     this.#checkpoint = checkpoint;
-    this.#backend = backend;
+    this.backend = backend;
     this.#sequences = sequences;
     this.tokens = sequences.reduce((sum, { length }) => sum + length, 0);
     this.#capacity = sequences.reduce((most, { length }) => Math.max(most, length), 1);
@@ -76,7 +75,7 @@ export class LayerPass {
   async embed(signal?: AbortSignal): Promise<Float32Array> {
     const spec = { ...this.spec, layers: [] };
     const source = await linearWeights(spec.embedding, this.#checkpoint, undefined, "f32");
-    const embedding = await this.#backend.loadLinear(source);
+    const embedding = await this.backend.loadLinear(source);
     const weights = {
       embedding,
       head: embedding,
@@ -87,8 +86,8 @@ export class LayerPass {
     };
     const layer: LoadedLayer = { spec, weights, names: new Map() };
     const hidden = new Float32Array(this.tokens * spec.hiddenSize);
-    await this.#run(layer, hidden, { keep: true, signal });
-    this.#backend.freeLinear(embedding);
+    await this.run(layer, hidden, { keep: true, signal });
+    this.backend.freeLinear(embedding);
     return hidden;
   }
 
@@ -99,7 +98,7 @@ export class LayerPass {
     const load = async (linear: LinearSpec) => {
       const { weight, rows, columns, firstRow = 0 } = linear;
       const values = replaced.get(weight);
-      const handle = await this.#backend.loadLinear(
+      const handle = await this.backend.loadLinear(
         values
           ? {
               scheme: "f32",
@@ -113,7 +112,7 @@ export class LayerPass {
       names.set(handle, weight);
       return handle;
     };
-    const { linears, norms } = await loadLayers(spec, this.#checkpoint, this.#backend, load);
+    const { linears, norms } = await loadLayers(spec, this.#checkpoint, this.backend, load);
     const [any] = linears.values();
     const weights = {
       embedding: any.handle,
@@ -128,10 +127,10 @@ export class LayerPass {
 
   free({ weights }: LoadedLayer): void {
     for (const { handle, bias } of weights.linears.values()) {
-      this.#backend.freeLinear(handle);
-      if (bias) this.#backend.free(bias);
+      this.backend.freeLinear(handle);
+      if (bias) this.backend.free(bias);
     }
-    for (const norm of weights.norms.values()) this.#backend.free(norm);
+    for (const norm of weights.norms.values()) this.backend.free(norm);
   }
 
   /**
@@ -155,10 +154,10 @@ export class LayerPass {
     const enter = (row: number, rows: number) => {
       for (const { tokenWeights } of watched.flatMap(({ sums }) => sums)) {
         if (tokenWeights)
-          this.#backend.upload(tokenWeights.slot, tokenWeights.values.subarray(row, row + rows));
+          this.backend.upload(tokenWeights.slot, tokenWeights.values.subarray(row, row + rows));
       }
     };
-    await this.#run(layer, hidden, { change: splice, enter, keep: advance, signal });
+    await this.run(layer, hidden, { change: splice, enter, keep: advance, signal });
     const results: InputGram[] = [];
     for (const input of watched) results.push(...(await this.#gramsFound(input, options)));
     return results;
@@ -174,18 +173,18 @@ export class LayerPass {
     const weights = [...new Set(handles.map((handle) => names.get(handle)!))];
     // Tensors of the same token weights share their sums.
     const groups = Map.groupBy(weights, (name) => tokenWeights?.get(name));
-    const square = () => this.#backend.allocate(columns * columns * 4);
+    const square = () => this.backend.allocate(columns * columns * 4);
     const sumsOf = (weights: readonly string[], values: Float32Array | undefined): WatchedSums => ({
       weights,
       sums: square(),
       left: compensation && square(),
-      tokenWeights: values && { values, slot: this.#backend.reserve(this.#buffers.rows * 4) },
+      tokenWeights: values && { values, slot: this.backend.reserve(this.#buffers.rows * 4) },
     });
     return {
       columns,
       sums: Array.from(groups, ([values, names]) => sumsOf(names, values)),
       suppressed: compensation && {
-        out: this.#backend.reserve(this.#buffers.rows * columns * 4),
+        out: this.backend.reserve(this.#buffers.rows * columns * 4),
         channels: channelsOf(columns, compensation.channels[kind]),
       },
     };
@@ -196,7 +195,7 @@ export class LayerPass {
     { columns, sums, suppressed }: WatchedInput,
     { compensation }: ObserveOptions,
   ): Promise<InputGram[]> {
-    const backend = this.#backend;
+    const backend = this.backend;
     const grams: InputGram[] = [];
     for (const { weights, sums: slot, left, tokenWeights } of sums) {
       const values = await backend.readFloats(slot, columns * columns);
@@ -212,55 +211,28 @@ export class LayerPass {
     return grams;
   }
 
-  /** Shows every distinct input of the layer's linear weights, [tokens, columns], and replaces the hidden states. */
-  async inputs(
-    layer: LoadedLayer,
-    hidden: Float32Array,
-    see: (weights: readonly string[], inputs: Float32Array) => void,
-    signal?: AbortSignal,
-  ): Promise<void> {
-    const backend = this.#backend;
-    const copies: { weights: string[]; size: number; out: Slot }[] = [];
-    const splice = (operations: Operation[]) => {
-      let linears = 0;
-      return operations.flatMap((operation): Operation[] => {
-        if (operation.op !== "linear") return [operation];
-        const { input, rows, weights } = operation;
-        const size = weights[0].columns;
-        const { out } = (copies[linears++] ??= {
-          weights: [...new Set(weights.map((handle) => layer.names.get(handle)!))],
-          size,
-          out: backend.reserve(this.#buffers.rows * size * 4),
-        });
-        return [{ op: "suppress", input, out, rows, size, channels: 0 }, operation];
-      });
-    };
-    const show = async (rows: number) => {
-      for (const { weights, size, out } of copies) see(weights, await backend.readFloats(out, rows * size));
-    };
-    try {
-      await this.#run(layer, hidden, { change: splice, after: show, keep: true, signal });
-    } finally {
-      for (const { out } of copies) backend.free(out);
-    }
-  }
-
   /** Replaces the hidden states that enter a layer by those that leave it. */
   async advance(layer: LoadedLayer, hidden: Float32Array, signal?: AbortSignal): Promise<void> {
-    await this.#run(layer, hidden, { keep: true, signal });
+    await this.run(layer, hidden, { keep: true, signal });
+  }
+
+  /** Most tokens of a step. */
+  get stepRows(): number {
+    return this.#buffers.rows;
   }
 
   dispose(): void {
-    freeBuffers(this.#buffers, this.#backend);
+    freeBuffers(this.#buffers, this.backend);
   }
 
-  async #run(
+  /** Runs all tokens through a layer, its operations changed. */
+  async run(
     layer: LoadedLayer,
     hidden: Float32Array,
     { change = (operations) => operations, enter, after, keep, signal }: RunOptions,
   ): Promise<void> {
     const { spec, weights } = layer;
-    const backend = this.#backend;
+    const backend = this.backend;
     const buffers = this.#buffers;
     const cache = new KeyValueCache(spec, backend, 1, this.#capacity);
     const programs = new Map<number, Program>();

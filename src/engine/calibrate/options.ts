@@ -11,7 +11,10 @@ export interface CalibrateOptions {
   readonly sequenceLength?: number;
   /** Starts every sequence with the beginning-of-sequence token; default as the tokenizer's config says. */
   readonly bos?: "auto" | "always" | "never";
-  /** Shows each layer the inputs that the quantized layers before it give. Default true. */
+  /**
+   * Shows each layer the inputs that the quantized layers before it give. Default true, and false for a model that will be
+   * compensated: without their residual they do not give what the next ones will see.
+   */
   readonly sequential?: boolean;
   /** Added to the Hessians' diagonals, as a share of their means. Default .03. */
   readonly damping?: number;

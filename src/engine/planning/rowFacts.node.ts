@@ -15,6 +15,7 @@ import { findPolicy, originHere } from "../../mapping/store.node.ts";
 import { openWasm } from "../../ops/wasm.ts";
 import { distortions } from "../../quantizers/distortions.ts";
 import type { ResidualBits } from "../../quantizers/residual.ts";
+import { layerInputs } from "../calibrate/layerInputs.ts";
 import { LayerPass } from "../calibrate/layerPass.ts";
 import { planTensors } from "../quantize/plan.ts";
 import { Residuals } from "../residuals.ts";
@@ -91,7 +92,7 @@ async function sharesLeft(
           sum.tokens++;
         }
       };
-      await pass.inputs(layer, hidden, see, signal);
+      await layerInputs(pass, layer, hidden, see, signal);
       pass.free(layer);
     }
   } finally {

@@ -18,6 +18,8 @@ import type { ModelBudget } from "./problem.ts";
 /** Channels of 1024 that are tried. */
 export const ROW_LEVELS = [0, 8, 16, 32, 64, 128, 256] as const;
 
+type Level = (typeof ROW_LEVELS)[number];
+
 /** What residual rows do for a model, and what they take. */
 export interface RowFacts {
   readonly bits: ResidualBits;
@@ -27,34 +29,46 @@ export interface RowFacts {
 }
 
 /**
- * The plan of least predicted loss for a speed, with or without residual rows. Channels are raised and lowered a kind of
- * layer at a time, from the best number for all kinds alike, until nothing gains; each trial is a plan of its own.
+ * The plan of least predicted loss within a budget, with or without residual rows. Rows may add `slowdown` of the time that
+ * a step of the plan without them takes; under a budget of speed that is part of the budget. Channels are raised and
+ * lowered a kind of layer at a time, from the best number for all kinds alike, until nothing gains; each trial is a plan
+ * of its own.
  */
 export async function planWithRows(
   checkpoint: Checkpoint,
   options: PlannerOptions & { readonly costs: Costs },
   budget: ModelBudget,
-  rows: RowFacts,
+  { rows, slowdown }: { readonly rows: RowFacts; readonly slowdown: number },
 ): Promise<ModelPlan> {
-  const tried = new Map<string, ModelPlan | undefined>();
-  const plan = async (channels: ChannelShares): Promise<ModelPlan | undefined> => {
-    const key = LAYER_KINDS.map((kind) => channels[kind]).join();
-    if (!tried.has(key)) tried.set(key, await planOf(checkpoint, options, budget, rows, channels));
-    return tried.get(key);
-  };
-  // Without rows a budget that cannot be met is an error.
-  let best = { channels: uniformShares(0), plan: await plan0(checkpoint, options, budget) };
+  const { batch } = options.costs.profile;
+  // A budget that cannot be met without rows is an error.
+  const without = await new Planner(checkpoint, options).plan(budget);
+  const { tokensPerSecond } = without.predicted;
+  if (tokensPerSecond === undefined) {
+    const { embeddingScheme: scheme } = options;
+    throw new UsageError(
+      `residual rows cost time, and the time of an embedding of ${scheme} is not known; choose one of the palette's schemes for it`,
+    );
+  }
+  const mostSeconds = (slowdown * batch) / tokensPerSecond;
+  const tried = new Set<string>();
+  let best = { channels: uniformShares(0), plan: without };
   const consider = async (channels: ChannelShares): Promise<boolean> => {
-    const found = await plan(channels);
-    if (!found || found.predicted.loss >= best.plan.predicted.loss) return false;
-    best = { channels, plan: found };
+    const key = LAYER_KINDS.map((kind) => channels[kind]).join();
+    if (tried.has(key)) return false;
+    tried.add(key);
+    const seconds = LAYER_KINDS.reduce((sum, kind) => sum + costOf(rows.costs, kind, channels[kind]), 0);
+    if (seconds > mostSeconds) return false;
+    const plan = await planOf(checkpoint, options, budget, rows, channels, seconds);
+    if (!plan || plan.predicted.loss >= best.plan.predicted.loss) return false;
+    best = { channels, plan };
     return true;
   };
   for (const level of ROW_LEVELS.slice(1)) await consider(uniformShares(level));
   for (let moved = true; moved; ) {
     moved = false;
     for (const kind of LAYER_KINDS) {
-      const place = ROW_LEVELS.indexOf(best.channels[kind] as (typeof ROW_LEVELS)[number]);
+      const place = ROW_LEVELS.indexOf(best.channels[kind] as Level);
       for (const level of [ROW_LEVELS[place + 1], ROW_LEVELS[place - 1]]) {
         if (level !== undefined && (await consider({ ...best.channels, [kind]: level }))) moved = true;
       }
@@ -65,29 +79,23 @@ export async function planWithRows(
   return { ...best.plan, compensation: { bits: rows.bits, channels: { ...channels } } };
 }
 
-function plan0(checkpoint: Checkpoint, options: PlannerOptions, budget: ModelBudget): Promise<ModelPlan> {
-  return new Planner(checkpoint, options).plan(budget);
-}
-
 /** A plan for a model whose residual rows are bought; undefined when they leave too little time. */
 async function planOf(
   checkpoint: Checkpoint,
   options: PlannerOptions & { readonly costs: Costs },
   budget: ModelBudget,
-  { costs, layers }: RowFacts,
+  { layers }: RowFacts,
   channels: ChannelShares,
+  seconds: number,
 ): Promise<ModelPlan | undefined> {
   const gains = new Map(options.gains);
   for (const [name, { kind, left }] of layers) {
-    const level = ROW_LEVELS.indexOf(channels[kind] as (typeof ROW_LEVELS)[number]);
-    gains.set(name, (gains.get(name) ?? 1) * left[level]);
+    gains.set(name, (gains.get(name) ?? 1) * left[ROW_LEVELS.indexOf(channels[kind] as Level)]);
   }
   const { profile } = options.costs;
-  const added = LAYER_KINDS.reduce((sum, kind) => sum + costOf(costs, kind, channels[kind]), 0);
-  const overheadSeconds = profile.overheadSeconds + added;
+  const costs = new Costs({ ...profile, overheadSeconds: profile.overheadSeconds + seconds });
   try {
-    const slower = new Costs({ ...profile, overheadSeconds });
-    return await new Planner(checkpoint, { ...options, gains, costs: slower }).plan(budget);
+    return await new Planner(checkpoint, { ...options, gains, costs }).plan(budget);
   } catch (error) {
     if (error instanceof UsageError) return undefined;
     throw error;

@@ -39,7 +39,7 @@ export interface CalibratedRun {
 /** Quantizes every planned weight of the decoder's layers. */
 export async function quantizeLayers(run: CalibratedRun): Promise<void> {
   const { decoder, checkpoint, backend, sequences, signal, store } = run;
-  const { sequential = true, compensation } = run.options;
+  const { compensation, sequential = !compensation } = run.options;
   const { gradientTokens = compensation ? 0 : DEFAULT_GRADIENT_TOKENS } = run.options;
   let guides: Promise<ReadonlyMap<string, Float32Array>> | undefined;
   // Not for what an earlier run did.

@@ -54,20 +54,25 @@ describe("a plan that may buy residual rows", () => {
     const { checkpoint, options, budget, rows } = await problem(["down"]);
     const dear = await problem([...LAYER_KINDS]);
     await dear.checkpoint.close();
-    const none = await planWithRows(checkpoint, options, budget, dear.rows);
+    const none = await planWithRows(checkpoint, options, budget, { rows: dear.rows, slowdown: 1 });
     expect(none.compensation).toBeUndefined();
-    const plan = await planWithRows(checkpoint, options, budget, rows);
+    const plan = await planWithRows(checkpoint, options, budget, { rows, slowdown: 1 });
     expect(plan.compensation!.bits).toBe(4);
     expect(plan.compensation!.channels).toMatchObject({ qkv: 256, o: 256, gateUp: 256, down: 0 });
     expect(plan.predicted.loss).toBeLessThan(0.6 * none.predicted.loss);
     expect(plan.predicted.tokensPerSecond).toBeGreaterThanOrEqual(budget.tokensPerSecond);
+    // Three kinds take 6% of a step.
+    const few = await planWithRows(checkpoint, options, budget, { rows, slowdown: 0.01 });
+    expect(few.predicted.loss).toBeGreaterThan(plan.predicted.loss);
+    const small = await planWithRows(checkpoint, options, { bits: 2.5 }, { rows, slowdown: 0.2 });
+    expect(small.compensation!.channels).toEqual(plan.compensation!.channels);
     expect(parseModelPlan(JSON.parse(JSON.stringify(plan)))).toEqual(plan);
     await checkpoint.close();
   });
 
   it("is quantized with its residual and run with its channels", async () => {
     const { checkpoint, options, budget, rows } = await problem(["down"]);
-    const { choice, compensation } = await planWithRows(checkpoint, options, budget, rows);
+    const { choice, compensation } = await planWithRows(checkpoint, options, budget, { rows, slowdown: 1 });
     const { bits: residual, channels } = compensation!;
     const folder = join(temporaryFolder(), "model");
     await quantizeCheckpoint(checkpoint, folder, { scheme: "f32", choice, residual, channels, threads: 1 });
