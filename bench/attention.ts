@@ -80,7 +80,7 @@ function measure(backend: WasmBackend, type: KeyValueType, shape: string, extent
 
 const results: AttentionResult[] = [];
 for (const threads of numbers(flags.threads)) {
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker });
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true });
   for (const shape of flags.heads.split(",")) {
     for (const extent of flags.rows.split(",")) {
       for (const type of flags.types.split(",") as KeyValueType[])

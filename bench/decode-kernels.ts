@@ -102,7 +102,7 @@ async function measure(
 
 const results: DecodeResult[] = [];
 for (const threads of flags.threads.split(",").map(Number)) {
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker });
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true });
   for (const { name } of schemes) {
     for (const place of ["memory", "cache"] as const) results.push(await measure(backend, name, place));
   }

@@ -158,7 +158,7 @@ function sample(backend: WasmBackend, programs: readonly Program[], read: () => 
 async function benchLinear(): Promise<LinearResult[]> {
   const results: LinearResult[] = [];
   for (const threads of numbers(flags.threads)) {
-    const backend = await openWasm({ threads, spawn: spawnNodeWorker });
+    const backend = await openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true });
     const read = streamReader(backend);
     for (let i = 0; i < 8; i++) read();
     for (const kernel of flags.kernels.split(",")) {

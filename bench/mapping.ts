@@ -59,7 +59,8 @@ interface Outcome {
 
 const threads = Number(flags.threads);
 const simd = flags.simd as SimdLevel;
-const open = (policy: LinearPolicy) => openWasm({ threads, spawn: spawnNodeWorker, simd, policy });
+const open = (policy: LinearPolicy) =>
+  openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true, simd, policy });
 const shapesOf = (mix: string): TunedShape[] => {
   const schemes = mix.split("+");
   return layers.map(({ n, k }, i) => ({ n, k, scheme: schemes[i % schemes.length] }));

@@ -142,7 +142,7 @@ if (costs) {
   const targets = list(flags.speed).map((share) => Number(share) * most);
   const plans = [];
   for (const tokensPerSecond of targets) plans.push(await planner.plan({ tokensPerSecond, batch: 1 }));
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker });
+  const backend = await openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true });
   const measured: number[][] = targets.map(() => []);
   try {
     for (let run = 0; run < RUNS; run++) {

@@ -23,7 +23,7 @@ export class SpeedMeter {
   }
 
   static async open(threads = availableParallelism()): Promise<SpeedMeter> {
-    return new SpeedMeter(await openWasm({ threads, spawn: spawnNodeWorker }));
+    return new SpeedMeter(await openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true }));
   }
 
   /** Weights per second in the fastest of several runs, for other programs only slow them; null where the backend has no kernel for the scheme. */

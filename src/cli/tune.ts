@@ -39,12 +39,16 @@ export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tu
   const shapes = await shapesOf(name);
   if (flags.explain) await explain(shapes, flags.json ? printAside : print);
   const line = progressLine("tuning");
-  const measured = await tune(shapes, (policy) => openWasm({ threads, spawn: spawnNodeWorker, policy }), {
-    activationBits: ACTIVATION_BITS,
-    onProgress: (done, total, { n, k, scheme }) => line.update(done, total, `${scheme} ${n} x ${k}`),
-    signal: interruptible(),
-    breathe: breather(),
-  }).finally(() => line.clear());
+  const measured = await tune(
+    shapes,
+    (policy) => openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true, policy }),
+    {
+      activationBits: ACTIVATION_BITS,
+      onProgress: (done, total, { n, k, scheme }) => line.update(done, total, `${scheme} ${n} x ${k}`),
+      signal: interruptible(),
+      breathe: breather(),
+    },
+  ).finally(() => line.clear());
   const origin = { version: 1, ...originHere(threads), shapes: measured } as const;
   const compensated =
     slowdown === undefined ? undefined : await tuneChannels(name, threads, slowdown, origin, place);
@@ -68,7 +72,10 @@ async function tuneChannels(
 ) {
   const policy = policyOf(map);
   const checkpoint = await openModel(name);
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker, fetchRows: nodeRowFetcher, policy });
+  const backend = await openWasm({
+    ...{ threads, spawn: spawnNodeWorker, wholeTeam: true },
+    ...{ fetchRows: nodeRowFetcher, policy },
+  });
   const line = progressLine("tuning compensation");
   try {
     const model = await Model.load(checkpoint, backend, { context: TUNING_CONTEXT, compensation });

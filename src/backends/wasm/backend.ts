@@ -52,6 +52,8 @@ export interface WasmOptions {
   readonly spawn?: SpawnWorker;
   /** Lets the calling thread read rows of files in the middle of a step; `spawn`ed ones have their own. */
   readonly fetchRows?: (memory: WebAssembly.Memory) => FetchRows;
+  /** Every program runs on all threads even where the caller alone is faster: for measurements. Default false. */
+  readonly wholeTeam?: boolean;
   /** Forces a build of the kernels, for tests and comparisons. */
   readonly simd?: SimdLevel;
 }
@@ -62,6 +64,7 @@ export class WasmBackend implements Backend {
   readonly #workers: { terminate(): void }[];
   readonly #lowerings: Lowerings;
   readonly #loader: LinearLoader;
+  readonly #wholeTeam: boolean;
   readonly #control: Int32Array;
   /** What the last program says to those to come, see TeamSize. */
   #heldUp = 0;
@@ -72,7 +75,9 @@ export class WasmBackend implements Backend {
     workers: { terminate(): void }[],
     lowerings: Lowerings,
     loader: LinearLoader,
+    wholeTeam: boolean,
   ) {
+    this.#wholeTeam = wholeTeam;
     this.device = device;
     this.#control = new Int32Array(device.memory.buffer, 0, control.SEEN >> 2);
     this.#workers = workers;
@@ -102,7 +107,7 @@ export class WasmBackend implements Backend {
     view[control.MAY_WAIT >> 2] = mayWait(view) ? 1 : 0;
     const workers = await startWorkers(threads - 1, (i) => options.spawn!({ module, memory, thread: i + 1 }));
     const device = new WasmDevice(exports as unknown as Kernels, memory, threads, simd);
-    return new WasmBackend(device, workers, lowerings, loader);
+    return new WasmBackend(device, workers, lowerings, loader, options.wholeTeam ?? false);
   }
 
   get threads(): number {
@@ -212,7 +217,7 @@ export class WasmBackend implements Backend {
   runNow(program: Program): void {
     if (this.#disposed) throw new HalftoneError("this backend was disposed; load the model again");
     const { address, team } = program as WasmProgram;
-    if (this.threads === 1) this.device.kernels.run(address);
+    if (this.threads === 1 || this.#wholeTeam) this.device.kernels.run(address);
     else {
       const started = performance.now();
       const alone = team.choose(started);

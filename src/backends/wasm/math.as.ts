@@ -100,6 +100,16 @@ export function tanh4(x: v128): v128 {
   return v128.bitselect(near, far, f32x4.lt(square, f32x4.splat(0.04)));
 }
 
+/**
+ * Brings lines into the first-level cache before they are needed: these loads wait for nothing, so that dozens of them are
+ * on their way at once. What they read is left in `spare`, 16 bytes, or it would not be read.
+ */
+export function touch(from: usize, bytes: usize, spare: usize): void {
+  let any = i32x4.splat(0);
+  for (const stop = from + bytes; from < stop; from += 64) any = v128.or(any, v128.load(from));
+  v128.store(spare, any);
+}
+
 /** For {@link half4}: a mask, and 2^112. Load both once, outside the loop: V8 builds constants anew at each use. */
 export const HALF_MASK = memory.data<u32>([0x8fffffff, 0x8fffffff, 0x8fffffff, 0x8fffffff], 16);
 export const HALF_SCALE = memory.data<u32>([0x77800000, 0x77800000, 0x77800000, 0x77800000], 16);

@@ -67,7 +67,12 @@ export async function costProfile(checkpoint: Checkpoint, run: ProfileRun): Prom
   const path = join(folder, `${key.slice(0, 24)}.json`);
   const known = anew ? undefined : await readProfile(path);
   if (known) return known;
-  const backend = await openWasm({ threads, spawn: spawnNodeWorker, policy: map && policyOf(map) });
+  const backend = await openWasm({
+    threads,
+    spawn: spawnNodeWorker,
+    wholeTeam: true,
+    policy: map && policyOf(map),
+  });
   try {
     const { onProgress, signal } = run;
     const profile = await measureProfile(backend, checkpoint, { model, schemes, batch, onProgress, signal });

@@ -5,7 +5,7 @@ import { keyValueTypes } from "./keyValue.ts";
 
 /** See wasm.as.ts: queries of a tile, positions of a block. */
 const [QUERIES, BLOCK] = [48, 64];
-const FIXED_BYTES = 2 * QUERIES * BLOCK * 4 + 2 * BLOCK * 4 + QUERIES * 16;
+const FIXED_BYTES = 2 * QUERIES * BLOCK * 4 + 2 * BLOCK * 4 + QUERIES * 16 + 16;
 
 export const lowerAttention: Lowerings["attention"] = (op, { scratch }) => [
   {
