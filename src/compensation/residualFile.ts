@@ -71,7 +71,14 @@ export async function openResidual(
     const groups = await Promise.all(
       found.map(async (group) => {
         const residual = await sourceOf(group, bits, entries, source);
-        if (store === "memory") return { group, source: residual };
+        const read = async (target: Uint8Array) => {
+          try {
+            await residual.read(target);
+          } catch (error) {
+            throw unusable(checkpoint, error);
+          }
+        };
+        if (store === "memory") return { group, source: { ...residual, read } };
         const { offset: position } = entries.get(residualNames(group.name).codes)!;
         const rows = { name: source.name, descriptor: descriptor!, position, readers };
         return { group, source: { ...residual, file: rows } };
@@ -80,12 +87,17 @@ export async function openResidual(
     return { bits, channels, groups, close: () => source.close() };
   } catch (error) {
     await source.close();
-    if (!(error instanceof CheckpointError) || error.message.includes(WITHOUT)) throw error;
-    throw new CheckpointError(checkpoint.source, `its residual is of no use (${error.message})`, {
-      remedy: `quantize the model again, ${WITHOUT}`,
-      cause: error,
-    });
+    throw unusable(checkpoint, error);
   }
+}
+
+/** What is wrong with the file, and that the model runs without it. */
+function unusable({ source }: Checkpoint, error: unknown): unknown {
+  if (!(error instanceof CheckpointError) || error.message.includes(WITHOUT)) return error;
+  return new CheckpointError(source, `its residual is of no use (${error.message})`, {
+    remedy: `quantize the model again, ${WITHOUT}`,
+    cause: error,
+  });
 }
 
 async function sourceOf(
