@@ -1,7 +1,8 @@
 import type { ModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { formatShares, parseShare } from "../compensation/settings.ts";
-import { Planner } from "../engine/planning/planner.ts";
+import { plannableModel } from "../engine/planning/layers.ts";
+import { Planner, type PlannerOptions } from "../engine/planning/planner.ts";
 import type { ModelBudget } from "../engine/planning/problem.ts";
 import { planWithRows } from "../engine/planning/rows.ts";
 import { UsageError } from "../errors.ts";
@@ -51,13 +52,32 @@ export async function makePlan(
   }
   const palette = paletteOf(flags.schemes);
   const { embeddingScheme } = flags;
+  if (!("tokensPerSecond" in budget)) await checkSize(checkpoint, budget, { palette, embeddingScheme });
   const facts = await layerFacts(checkpoint, flags);
-  const wanted = timed || slowdown !== undefined || "tokensPerSecond" in budget;
-  const costs = wanted ? await costsOf(checkpoint, flags) : undefined;
   const options = { ...facts, palette, embeddingScheme };
-  if (slowdown === undefined || !costs) return new Planner(checkpoint, { ...options, costs }).plan(budget);
-  const rows = await rowFactsOf(checkpoint, flags);
-  return planWithRows(checkpoint, { ...options, costs }, budget, { rows, slowdown });
+  if (slowdown !== undefined) {
+    const costs = await costsOf(checkpoint, flags);
+    const rows = await rowFactsOf(checkpoint, flags);
+    return planWithRows(checkpoint, { ...options, costs }, budget, { rows, slowdown });
+  }
+  if ("tokensPerSecond" in budget) {
+    return new Planner(checkpoint, { ...options, costs: await costsOf(checkpoint, flags) }).plan(budget);
+  }
+  const plan = await new Planner(checkpoint, options).plan(budget);
+  if (!timed) return plan;
+  const costs = await costsOf(checkpoint, flags);
+  return { ...plan, predicted: new Planner(checkpoint, { ...options, costs }).predict(plan.choice) };
+}
+
+/** Refuses a size that no plan has, before anything is measured. */
+async function checkSize(
+  checkpoint: Checkpoint,
+  budget: ModelBudget,
+  options: Pick<PlannerOptions, "palette" | "embeddingScheme">,
+): Promise<void> {
+  const { layers } = plannableModel(checkpoint);
+  const sensitivities = new Map(layers.map(({ name }) => [name, 1]));
+  await new Planner(checkpoint, { ...options, sensitivities }).check(budget);
 }
 
 /** What a plan promises, in two or three lines. */

@@ -34,7 +34,7 @@ export interface PlannerOptions extends LayerFacts {
 }
 
 /** A plan stays this much below the step time that a speed asks for: what measuring it anew may differ. */
-const SPEED_MARGIN = 0.03;
+const SPEED_MARGIN = 0.06;
 
 /** Plans one model for any number of budgets. */
 export class Planner {
@@ -82,6 +82,11 @@ export class Planner {
       predicted: this.predict(choice),
       ...{ objective, bound, gap, idealObjective, distortionGap, allocationGap },
     };
+  }
+
+  /** Throws a UsageError for a budget that no plan meets. */
+  check(budget: ModelBudget): Promise<void> {
+    return this.#checkFeasible(budget, this.#problem(budget, this.#planned(budget)));
   }
 
   /** The plan that gives every linear layer one scheme, and the ends theirs. */

@@ -8,7 +8,9 @@ import { checkFits } from "../../../src/engine/planning/fit.ts";
 import { frontier } from "../../../src/engine/planning/frontier.ts";
 import { plannableModel } from "../../../src/engine/planning/layers.ts";
 import { Planner } from "../../../src/engine/planning/planner.ts";
+import { lossKey } from "../../../src/engine/planning/problem.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
+import { distortions } from "../../../src/quantizers/distortions.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
 
 const open = (model: string) => openCheckpoint(`test/fixtures/models/${model}`);
@@ -39,6 +41,46 @@ describe("a plan of a model", () => {
     }
     await expect(planner.plan({ bytes: least - 1 })).rejects.toThrow(`it takes ${least}`);
     await checkpoint.close();
+  });
+
+  it("takes measured losses for what it would predict", async () => {
+    const checkpoint = await open("llama-linear");
+    const palette = ["nuq-2", "nuq-4"];
+    const { sensitivities } = factsOf(checkpoint);
+    const name = "model.layers.0.mlp.down_proj.weight";
+    // More bits would make it worse.
+    const losses = new Map([
+      [lossKey(name, "nuq-2"), 0.001],
+      [lossKey(name, "nuq-4"), 0.5],
+    ]);
+    const options = { sensitivities, palette, embeddingScheme: "uniform-8" };
+    const optionOf = async (planner: Planner) =>
+      (await planner.plan({ bits: 4 })).choice.find(({ layers }) => layers.includes(name))!.option;
+    expect(await optionOf(new Planner(checkpoint, options))).toBe("nuq-4");
+    const informed = new Planner(checkpoint, { ...options, losses });
+    expect(await optionOf(informed)).toBe("nuq-2");
+    const one = (option: string) => informed.predict(informed.singleScheme(option)).loss;
+    const rest = new Planner(checkpoint, { ...options, losses: new Map() });
+    const own = (option: string) => sensitivities.get(name)! * distortions[option];
+    for (const option of palette) {
+      const predicted = rest.predict(rest.singleScheme(option)).loss;
+      expect(one(option)).toBeCloseTo(predicted - own(option) + losses.get(lossKey(name, option))!, 6);
+    }
+    // Calibration leaves a share of measured losses too.
+    const gains = new Map([[name, 0.5]]);
+    const calibrated = new Planner(checkpoint, { ...options, losses, gains });
+    const loss = calibrated.predict(calibrated.singleScheme("nuq-4")).loss;
+    expect(loss).toBeCloseTo(one("nuq-4") - 0.25, 6);
+    await checkpoint.close();
+  });
+
+  it("refuses before anything is measured what no plan meets", async () => {
+    const [planner] = await plannerOf("llama-linear");
+    await expect(planner.check({ bits: 1 })).rejects.toThrow(
+      "1 bits per weight are too few; the least is 1.5",
+    );
+    await expect(planner.check({ bytes: 10 })).rejects.toThrow("10 bytes are too few");
+    await planner.check({ bits: 2 });
   });
 
   it("spends bits on the layers that matter and fuses those of equal scheme", async () => {
