@@ -6,7 +6,7 @@
  * PREFIX.windows.json and PREFIX.calibration.json, for bench/oracle/llamacpp.py.
  *
  * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate FILE --calibration-tokens 81920] [--json]
- *   [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
+ *   [--tune-steps 60] [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
  */
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,6 +27,7 @@ const { values: flags } = parseArgs({
     results: { type: "string" },
     calibrate: { type: "string", multiple: true, default: [] },
     "calibration-tokens": { type: "string", default: "81920" },
+    "tune-steps": { type: "string", default: "0" },
     ids: { type: "string" },
     schemes: { type: "string" },
     context: { type: "string", default: "512" },
@@ -43,6 +44,7 @@ const bos = flags.bos as "auto" | "always" | "never";
 const context = Number(flags.context);
 const windows = Number(flags.windows);
 const seed = Number(flags.seed);
+const tuneSteps = Number(flags["tune-steps"]);
 const threads = flags.threads ? Number(flags.threads) : undefined;
 const schemes = (flags.schemes?.split(",") ?? defaultSchemes()).map((name) => parseScheme(name).name);
 
@@ -55,6 +57,8 @@ interface SchemeResult
   readonly model: string;
   readonly scheme: string;
   readonly calibrationTokens: number;
+  /** 0 is not tuned. */
+  readonly tuneSteps?: number;
   readonly seed: number;
   /** Of the linear layers, scales included. */
   readonly bitsPerWeight: number;
@@ -77,6 +81,7 @@ const find = (scheme: string, calibrationTokens: number) =>
       r.model === model &&
       r.scheme === scheme &&
       r.calibrationTokens === calibrationTokens &&
+      (scheme === "float" || (r.tuneSteps ?? 0) === tuneSteps) &&
       r.seed === seed,
   );
 const keep = (result: SchemeResult) => {
@@ -87,6 +92,7 @@ const keep = (result: SchemeResult) => {
 const evaluation = { context, windows, bos };
 const textRead = readFileSync(text, "utf8");
 const calibrationTexts = flags.calibrate.map((file) => readFileSync(file, "utf8"));
+const textsToTuneOn = calibrationTexts.length > 0 ? calibrationTexts : undefined;
 const float = await load(model, { threads, context });
 if (flags.ids !== undefined) writeIds(flags.ids);
 if (!find("float", 0)) {
@@ -128,6 +134,7 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
     const quantized = await quantizeCheckpoint(checkpoint, folder, {
       ...{ scheme, embeddingScheme: "f32", seed, threads },
       calibrate: calibrationTokens > 0 ? calibrate : undefined,
+      tune: tuneSteps > 0 ? { steps: tuneSteps, bos, texts: textsToTuneOn } : undefined,
     });
     await checkpoint.close();
     const loaded = await load(folder, { threads, context });
@@ -135,7 +142,7 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
     loaded.dispose();
     const { meanKlDivergence, klDivergence99, topAgreement, tokens } = result;
     return {
-      ...{ model: model!, scheme, calibrationTokens, seed, perplexity: result.perplexity, tokens },
+      ...{ model: model!, scheme, calibrationTokens, tuneSteps, seed, perplexity: result.perplexity, tokens },
       ...{ meanKlDivergence, klDivergence99, topAgreement },
       bitsPerWeight: quantized.linearBitsPerWeight,
       quantizeSeconds: quantized.seconds,
@@ -151,10 +158,12 @@ else {
   const rows = shown.map((r) => [
     r.scheme,
     String(r.calibrationTokens),
+    String(r.tuneSteps ?? 0),
     r.perplexity.toPrecision(4),
     r.meanKlDivergence?.toPrecision(3) ?? "",
     r.klDivergence99?.toPrecision(3) ?? "",
     r.topAgreement?.toFixed(3) ?? "",
   ]);
-  console.log(table(["scheme", "calibration tokens", "perplexity", "KL", "KL 99%", "same top"], rows));
+  const numbers = ["calibration tokens", "tune steps", "perplexity", "KL", "KL 99%", "same top"];
+  console.log(table(["scheme", ...numbers], rows));
 }
