@@ -180,7 +180,7 @@ export class WasmBackend implements Backend {
     return {
       operations,
       address: words.place,
-      team: new TeamSize(this.#heldUp, performance.now()),
+      team: new TeamSize(this.threads, this.#heldUp, performance.now()),
       free: () => {
         for (const place of owned) this.device.free({ place, byteLength: 0 });
       },

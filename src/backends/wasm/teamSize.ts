@@ -1,5 +1,7 @@
 /** The way not taken is tried again when that costs so small a part of the time since. */
 const SHARE = 1 / 64;
+/** The same for a way never taken, which takes the threads' number times as long at most. */
+const FIRST_SHARE = 1 / 8;
 /** The caller works alone only where that takes less than this part of the time. */
 const GAIN = 0.8;
 /** Waiting so many milliseconds for one another, and half of the time, is due to the machine, not to the program. */
@@ -23,11 +25,14 @@ interface Way {
 export class TeamSize {
   readonly #alone: Way = { time: Number.NaN, triedAt: 0 };
   readonly #together: Way = { time: Number.NaN, triedAt: 0 };
+  readonly #threads: number;
   #isAlone: boolean;
   #runs = 0;
 
   /** @param heldUp that of the program before, at this time: then this one begins alone, and stays so for a while. */
-  constructor(heldUp = 0, now = 0) {
+  constructor(threads: number, heldUp = 0, now = 0) {
+    this.#threads = threads;
+    this.#alone.triedAt = now;
     this.#isAlone = heldUp > 0;
     if (this.#isAlone) this.#together = { time: heldUp, triedAt: now };
   }
@@ -47,8 +52,10 @@ export class TeamSize {
   /** Whether the run that begins now is to be the caller's alone. */
   choose(now: number): boolean {
     const other = this.#isAlone ? this.#together : this.#alone;
-    const due = !(now - other.triedAt < other.time / SHARE);
-    return this.#runs > 0 && due ? !this.#isAlone : this.#isAlone;
+    const wait = Number.isNaN(other.time)
+      ? (this.#together.time * this.#threads) / FIRST_SHARE
+      : other.time / SHARE;
+    return now - other.triedAt >= wait ? !this.#isAlone : this.#isAlone;
   }
 
   observe(alone: boolean, time: number, now: number): void {
