@@ -14,7 +14,7 @@ import { type TuneResult, tuneSettings } from "../tuning/options.ts";
 import type { TuneRequest } from "../tuning/sequences.ts";
 import { digest } from "./journal.node.ts";
 import { storedWeights, type TensorPlan } from "./plan.ts";
-import type { QuantizeRun } from "./quantize.node.ts";
+import type { QuantizeRun } from "./run.ts";
 
 /** All that the result depends on, in words: a resumed run must have been asked the same. */
 export function requestOf(

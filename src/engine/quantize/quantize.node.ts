@@ -6,12 +6,10 @@ import { createFolder } from "../../checkpoint/outputFolder.node.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { filesByteLength } from "../../checkpoint/safetensors/shards.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
-import type { ChannelShares } from "../../compensation/settings.ts";
 import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
 import { openWasm } from "../../ops/wasm.ts";
-import type { ResidualBits } from "../../quantizers/residual.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import {
   type CalibrateOptions,
@@ -19,7 +17,6 @@ import {
   DEFAULT_SEQUENCE_LENGTH,
 } from "../calibrate/options.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
-import type { TuneOptions, TuneResult } from "../tuning/options.ts";
 import { tuneRequest } from "../tuning/sequences.ts";
 import { removeTuning } from "../tuning/state.node.ts";
 import { tieMissingHead } from "../weights.ts";
@@ -27,67 +24,13 @@ import { quantizeLayers, weightsOf } from "./calibrated.node.ts";
 import { configOf, requestOf } from "./describe.node.ts";
 import { keptTensors, storedEntries } from "./entries.ts";
 import { journalMatches, openJournal } from "./journal.node.ts";
-import { planTensors, type QuantizeOptions, type TensorPlan } from "./plan.ts";
+import { planTensors, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
 import { writeResidual } from "./residual.node.ts";
 import { quantizeTensors } from "./round.node.ts";
+import type { QuantizeProgress, QuantizeResult, QuantizeRun } from "./run.ts";
 import { TensorStore } from "./store.node.ts";
 import { expectedSeconds, type Tuned, type TunedRun, tuneQuantized, untune } from "./tuned.node.ts";
-
-export interface QuantizeProgress {
-  /**
-   * `round`: weights become codes; `gradients`: calibration tokens tell which errors matter; `observe` and `advance`:
-   * they go through a layer; `residual`: what rounding took is stored; `sample`: the float model makes up text to tune
-   * on; `tune`: scales and norms are tuned.
-   */
-  readonly phase: "round" | "gradients" | "observe" | "advance" | "residual" | "sample" | "tune";
-  /** The tensor or layer at work, how much of the gradients is done, or the step. */
-  readonly tensor: string;
-  /** Weights done and in all; shares of the phase when sampling and tuning. */
-  readonly done: number;
-  readonly total: number;
-  /** The pace since this run began to compute, undefined at its start. */
-  readonly weightsPerSecond: number | undefined;
-  /** What that pace promises; before the first weight, once, for `tune` what tuning will take. */
-  readonly secondsLeft: number | undefined;
-}
-
-export interface QuantizeRun extends QuantizeOptions {
-  /** Data-aware mode; data-free when absent. */
-  readonly calibrate?: CalibrateOptions;
-  /** Tunes row scales and norm weights when all weights are quantized. Default: not. */
-  readonly tune?: TuneOptions;
-  /** Stores the residual with this many bits a weight, for dynamic error compensation. Default: none. */
-  readonly residual?: ResidualBits;
-  /** Channels that the model was planned with: it is run with them unless told otherwise. */
-  readonly channels?: ChannelShares;
-  /** Threads that compute; the result does not depend on it. Default all cores. */
-  readonly threads?: number;
-  /** Continue what an unfinished run with the same options left. Default true. */
-  readonly resume?: boolean;
-  readonly onProgress?: (progress: QuantizeProgress) => void;
-  readonly signal?: AbortSignal;
-}
-
-export interface QuantizeResult {
-  readonly folder: string;
-  /** Quantized weights, and all. */
-  readonly quantizedWeights: number;
-  readonly weights: number;
-  /** Bits per weight over all tensors, scales included. */
-  readonly bitsPerWeight: number;
-  /** Over the linear layers alone, embedding and head left out. */
-  readonly linearBitsPerWeight: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-  /** Of the residual file, which is not part of `bytesAfter`. */
-  readonly residualBytes?: number;
-  /** What tuning brought, where it was asked for. */
-  readonly tuning?: TuneResult;
-  /** Of model.safetensors, or its shards, headers included. */
-  readonly fileBytes: number;
-  readonly seconds: number;
-}
 
 /**
  * Quantizes a checkpoint into a new folder, a few rows at a time. The folder appears when it is complete; a run

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
-import { type QuantizeRun, quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
+import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
+import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
 
 /** Token sequences of the tiny models' vocabulary of 96. */
 export const ids = Array.from({ length: 12 }, (_, s) =>

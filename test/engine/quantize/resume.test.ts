@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { QuantizeProgress, QuantizeRun } from "../../../src/engine/quantize/quantize.node.ts";
+import type { QuantizeProgress, QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
 import { ids, quantizedBytes } from "./checkpointBytes.ts";
 
