@@ -1,5 +1,6 @@
 /**
- * Runs the benchmarks that need no model but MiniMind2-Small, one process after the other. With --json: one object, a member for each benchmark.
+ * Runs the benchmarks that need no model but MiniMind2-Small, one process after the other. With --json: one object, a
+ * member for each benchmark.
  *
  * node bench/run.ts [--json]
  */
