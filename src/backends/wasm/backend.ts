@@ -180,7 +180,7 @@ export class WasmBackend implements Backend {
     return {
       operations,
       address: words.place,
-      team: new TeamSize(this.threads, this.#heldUp, performance.now()),
+      team: new TeamSize(this.threads, this.#heldUp),
       free: () => {
         for (const place of owned) this.device.free({ place, byteLength: 0 });
       },
@@ -220,11 +220,10 @@ export class WasmBackend implements Backend {
     if (this.threads === 1 || this.#wholeTeam) this.device.kernels.run(address);
     else {
       const started = performance.now();
-      const alone = team.choose(started);
+      const alone = team.choose();
       this.#control[control.THREADS >> 2] = alone ? 1 : this.threads;
       this.device.kernels.run(address);
-      const ended = performance.now();
-      team.observe(alone, ended - started, ended);
+      team.observe(alone, performance.now() - started);
       this.#heldUp = team.heldUp;
     }
     const problem = this.device.takeFetchProblem();

@@ -1,4 +1,4 @@
-/** The way not taken is tried again when that costs so small a part of the time since. */
+/** The way not taken is tried again when that costs so small a part of the time that the program ran since. */
 const SHARE = 1 / 64;
 /** The same for a way never taken, which takes the threads' number times as long at most. */
 const FIRST_SHARE = 1 / 8;
@@ -8,13 +8,16 @@ const GAIN = 0.8;
 const HELD_UP = 1;
 /** Part of a first run's time that it would take at least when it were not the first. */
 const COLD = 1 / 8;
-/** Weight of a new measurement. */
+/** Weight of a new measurement, and how many times the mean it counts as at most: one run that was held up says little. */
 const RATE = 0.25;
+const MOST = 2;
+/** Runs of a trial of all threads, of which the last counts: threads that slept wake in the first. */
+const WAKING = 2;
 
-/** What runs took, and when the last one ended; both in milliseconds. */
+/** Milliseconds that a run takes, and that runs took since the last one of this way. */
 interface Way {
   time: number;
-  triedAt: number;
+  since: number;
 }
 
 /**
@@ -23,18 +26,19 @@ interface Way {
  * ten busy processes on two cores: 4 to 36 tokens/s with two threads, 340 with one). The result is the same either way.
  */
 export class TeamSize {
-  readonly #alone: Way = { time: Number.NaN, triedAt: 0 };
-  readonly #together: Way = { time: Number.NaN, triedAt: 0 };
+  readonly #alone: Way = { time: Number.NaN, since: 0 };
+  readonly #together: Way = { time: Number.NaN, since: 0 };
   readonly #threads: number;
   #isAlone: boolean;
   #runs = 0;
+  /** Runs left of the trial under way. */
+  #trial = 0;
 
-  /** @param heldUp that of the program before, at this time: then this one begins alone, and stays so for a while. */
-  constructor(threads: number, heldUp = 0, now = 0) {
+  /** @param heldUp that of the program before: then this one begins alone, and stays so for a while. */
+  constructor(threads: number, heldUp = 0) {
     this.#threads = threads;
-    this.#alone.triedAt = now;
     this.#isAlone = heldUp > 0;
-    if (this.#isAlone) this.#together = { time: heldUp, triedAt: now };
+    if (this.#isAlone) this.#together.time = heldUp;
   }
 
   /** The way that pays at present. */
@@ -50,20 +54,26 @@ export class TeamSize {
   }
 
   /** Whether the run that begins now is to be the caller's alone. */
-  choose(now: number): boolean {
-    const other = this.#isAlone ? this.#together : this.#alone;
-    const wait = Number.isNaN(other.time)
+  choose(): boolean {
+    const runs = this.#isAlone ? WAKING : 1;
+    const { time, since } = this.#isAlone ? this.#together : this.#alone;
+    const wait = Number.isNaN(time)
       ? (this.#together.time * this.#threads) / FIRST_SHARE
-      : other.time / SHARE;
-    return now - other.triedAt >= wait ? !this.#isAlone : this.#isAlone;
+      : (runs * time) / SHARE;
+    if (this.#trial === 0 && since >= wait) this.#trial = runs;
+    return this.#trial > 0 ? !this.#isAlone : this.#isAlone;
   }
 
-  observe(alone: boolean, time: number, now: number): void {
+  /** @param time milliseconds of a run that was made as {@link choose} said. */
+  observe(alone: boolean, time: number): void {
+    this.#alone.since += time;
+    this.#together.since += time;
+    if (this.#trial > 0 && --this.#trial > 0) return;
     const way = alone ? this.#alone : this.#together;
     const usual = alone === this.#isAlone && this.#runs > 2;
     if (this.#runs++ === 0) way.time = COLD * time;
-    else way.time = usual ? way.time + RATE * (time - way.time) : time;
-    way.triedAt = now;
+    else way.time = usual ? way.time + RATE * (Math.min(time, MOST * way.time) - way.time) : time;
+    way.since = 0;
     const [single, all] = [this.#alone.time, this.#together.time];
     if (single < (this.#isAlone ? 1 : GAIN) * all) this.#isAlone = true;
     else if (all <= single) this.#isAlone = false;

@@ -6,10 +6,10 @@ function work(team: TeamSize, clock: { now: number }, lasts: number, alone: numb
   const end = clock.now + lasts;
   let [singles, runs] = [0, 0];
   while (clock.now < end) {
-    const single = team.choose(clock.now);
+    const single = team.choose();
     const time = single ? alone : together;
     clock.now += time;
-    team.observe(single, time, clock.now);
+    team.observe(single, time);
     runs++;
     if (single) singles++;
   }
@@ -21,6 +21,14 @@ describe("the size of a team", () => {
     const { runs, singles } = work(new TeamSize(2), { now: 0 }, 10_000, 0.75, 0.43);
     expect(singles).toBeGreaterThan(1);
     expect((singles * 0.75) / (runs * 0.43)).toBeLessThan(0.02);
+  });
+
+  it("is all threads after a run that was held up", () => {
+    const team = new TeamSize(2);
+    const clock = { now: 0 };
+    work(team, clock, 1_000, 0.75, 0.43);
+    team.observe(false, 20);
+    expect(team.isAlone).toBe(false);
   });
 
   it("does not try one thread on the few steps of a prompt", () => {
@@ -40,9 +48,7 @@ describe("the size of a team", () => {
     expect(team.isAlone).toBe(true);
     expect(team.heldUp).toBeCloseTo(300);
     // Another program meanwhile: it need not find out by itself.
-    expect(
-      work(new TeamSize(2, team.heldUp, clock.now), { now: clock.now }, 1_000, 3, 300).runs,
-    ).toBeGreaterThan(300);
+    expect(work(new TeamSize(2, team.heldUp), { now: clock.now }, 1_000, 3, 300).runs).toBeGreaterThan(300);
     work(team, clock, 30_000, 3, 2);
     expect(team.isAlone).toBe(false);
   });
@@ -54,9 +60,9 @@ describe("the size of a team", () => {
   });
 
   it("begins alone as it is told, and finds out", () => {
-    const team = new TeamSize(2, 20, 0);
-    expect(team.choose(0)).toBe(true);
-    work(team, { now: 0 }, 2_000, 3, 1);
+    const team = new TeamSize(2, 20);
+    expect(team.choose()).toBe(true);
+    work(team, { now: 0 }, 4_000, 3, 1);
     expect(team.isAlone).toBe(false);
   });
 });
