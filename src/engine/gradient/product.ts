@@ -4,7 +4,21 @@
  * @module
  */
 import type { Backend } from "../../backends/backend.ts";
-import type { LinearHandle } from "../../backends/operation.ts";
+import type { LinearHandle, Operation } from "../../backends/operation.ts";
+import type { Slot } from "../../backends/slot.ts";
+
+/** output [rows, weight.rows] = input [rows, weight.columns] . weight^T, in floats */
+export function productOperation(input: Slot, rows: number, weight: LinearHandle, output: Slot): Operation {
+  return {
+    op: "linear",
+    input,
+    weights: [weight],
+    biases: [undefined],
+    outputs: [output],
+    rows,
+    activations: "float",
+  };
+}
 
 /** input [rows, weight.columns] . weight^T */
 export async function product(
@@ -16,17 +30,7 @@ export async function product(
   const input = backend.reserve(values.byteLength);
   const output = backend.reserve(rows * weight.rows * 4);
   backend.upload(input, values);
-  const program = backend.record([
-    {
-      op: "linear",
-      input,
-      weights: [weight],
-      biases: [undefined],
-      outputs: [output],
-      rows,
-      activations: "float",
-    },
-  ]);
+  const program = backend.record([productOperation(input, rows, weight, output)]);
   await backend.run(program);
   const result = await backend.readFloats(output, rows * weight.rows);
   program.free();

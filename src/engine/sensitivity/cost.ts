@@ -1,5 +1,6 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
+import { productOperation } from "../gradient/product.ts";
 import { weightTensors } from "./tensors.ts";
 
 /** Multiplications per token of linear layers and head when running from each tensor's part on, and of everything. */
@@ -34,17 +35,7 @@ export async function multiplicationRate(backend: Backend): Promise<number> {
   const weight = await backend.loadLinear({ scheme: "f32", rows: size, columns: size, readRows });
   const input = backend.allocate(tokens * size * 4);
   const output = backend.allocate(tokens * size * 4);
-  const program = backend.record([
-    {
-      op: "linear",
-      input,
-      weights: [weight],
-      biases: [undefined],
-      outputs: [output],
-      rows: tokens,
-      activations: "float",
-    },
-  ]);
+  const program = backend.record([productOperation(input, tokens, weight, output)]);
   await backend.run(program);
   const started = performance.now();
   let runs = 0;
