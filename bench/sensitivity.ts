@@ -12,10 +12,10 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
+import { sampleSequences } from "../src/engine/ownText.ts";
 import { createPool, type Pool } from "../src/engine/quantize/pool.node.ts";
 import { Runner } from "../src/engine/runner.ts";
 import { requestOf } from "../src/engine/sensitivity/request.ts";
-import { sampleSequences } from "../src/engine/sensitivity/samples.ts";
 import { sensitivities } from "../src/engine/sensitivity/sensitivities.node.ts";
 import { type WeightTensor, weightTensors } from "../src/engine/sensitivity/tensors.ts";
 import { Trials } from "../src/engine/sensitivity/trials.ts";
@@ -132,7 +132,7 @@ async function measurePlans(sensitivity: readonly number[]) {
     reading,
   });
   const heldOut = await sampleSequences(runner, {
-    ...{ sequences, length, first: requestOf(checkpoint, {}).first, seed: 1_000_000 },
+    ...{ sequences, sequenceLength: length, first: requestOf(checkpoint, {}).first, seed: 1_000_000 },
   });
   runner.dispose();
   const trials = new Trials(spec, backend, weights, length);

@@ -8,9 +8,8 @@ import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { openWasm } from "../../ops/wasm.ts";
+import { firstToken, sampleText } from "../ownText.ts";
 import { multiplicationRate } from "../sensitivity/cost.ts";
-import { sampleText } from "../sensitivity/measure.ts";
-import { firstToken } from "../sensitivity/request.ts";
 import { tuneSeconds } from "../tuning/cost.ts";
 import { decodedWeights } from "../tuning/decoded.node.ts";
 import type { TuneOptions, TuneResult } from "../tuning/options.ts";
@@ -133,7 +132,7 @@ function sampled(backend: Backend, run: TunedRun): Promise<number[][]> {
   const report = paced(run);
   return sampleText({
     ...{ spec, checkpoint, backend, sequences, sequenceLength, first, seed, signal },
-    onProgress: ({ done, total }) => report("sample", "sampling text", done, total),
+    onProgress: (done, total) => report("sample", "sampling text", done, total),
   });
 }
 

@@ -2,13 +2,11 @@ import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { floatSchemeFor } from "../model.ts";
-import { Runner } from "../runner.ts";
 import { freeWeights, loadWeights } from "../weights.ts";
 import { gradientMultiplications, multiplicationRate, noiseMultiplications } from "./cost.ts";
 import { gradientSensitivities } from "./gradient.ts";
 import { noiseSensitivities } from "./noise.ts";
 import type { SensitivityMethod, SensitivityPart } from "./options.ts";
-import { sampleSequences } from "./samples.ts";
 
 export interface SensitivityProgress {
   /** `sample`: the model makes up text; `measure`: the sensitivities; `gains`: what calibration leaves. */
@@ -20,32 +18,19 @@ export interface SensitivityProgress {
   readonly secondsLeft: number;
 }
 
-interface Common {
+export interface Measurement {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
-  readonly sequenceLength: number;
   readonly seed: number;
   readonly onProgress?: (progress: SensitivityProgress) => void;
   readonly signal?: AbortSignal;
-}
-
-export interface Measurement extends Common {
   readonly method: SensitivityMethod;
   readonly sequences: readonly (readonly number[])[];
   readonly norms: readonly number[];
   /** Sequences that are known already. */
   readonly from: number;
 }
-
-export interface Sampling extends Common {
-  readonly sequences: number;
-  /** Token that a sequence begins with. */
-  readonly first: number;
-}
-
-/** Sequences decoded side by side. */
-const SAMPLED_AT_ONCE = 16;
 
 /** Measures on a backend that holds nothing else; gives a part whenever one is done. */
 export async function* measureSensitivities(run: Measurement): AsyncGenerator<SensitivityPart> {
@@ -68,35 +53,11 @@ export async function* measureSensitivities(run: Measurement): AsyncGenerator<Se
   }
 }
 
-/** Sequences that the model makes up. */
-export async function sampleText(run: Sampling): Promise<number[][]> {
-  const { spec, checkpoint, backend, sequenceLength: length, first, seed, signal } = run;
-  const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
-  const sequences = Math.min(SAMPLED_AT_ONCE, run.sequences);
-  const reading = { activations: "float" } as const;
-  const shape = { sequences, context: length, chunk: sequences };
-  const runner = new Runner(spec, weights, backend, { ...shape, reading });
-  const report = progressOf("sample", 0, run.onProgress);
-  const all: number[][] = [];
-  try {
-    for (let at = 0; at < run.sequences; at += sequences) {
-      const onProgress = (done: number, total: number) =>
-        report(at * total + sequences * done, run.sequences * total);
-      const options = { sequences, length, first, seed: seed + at, onProgress, signal };
-      all.push(...(await sampleSequences(runner, options)));
-    }
-  } finally {
-    runner.dispose();
-    freeWeights(weights, backend);
-  }
-  return all.slice(0, run.sequences);
-}
-
 /** Adds the time that is left: `expected` before the first step, then what the pace promises. */
 export function progressOf(
   phase: SensitivityProgress["phase"],
   expected: number,
-  onProgress: Common["onProgress"],
+  onProgress: Measurement["onProgress"],
 ): (done: number, total: number) => void {
   const started = performance.now();
   return (done, total) => {

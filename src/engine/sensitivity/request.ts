@@ -5,6 +5,7 @@ import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
+import { firstToken } from "../ownText.ts";
 import { tieMissingHead } from "../weights.ts";
 import {
   DEFAULT_NORMS,
@@ -87,11 +88,4 @@ function checkSequences(sequences: readonly (readonly number[])[], spec: Decoder
     }
   }
   if (sequences.length === 0) throw new UsageError("there are no sequences to read; give at least one");
-}
-
-/** The beginning of a sequence that a model makes up. */
-export function firstToken({ tokenizer, generationConfig }: Checkpoint): number {
-  if (!tokenizer) return 0;
-  const { bosId, eosIds } = createTokenizer(tokenizer, generationConfig);
-  return bosId ?? [...eosIds][0] ?? 0;
 }

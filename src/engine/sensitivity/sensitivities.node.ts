@@ -7,10 +7,11 @@ import { createTokenizer } from "../../text/tokenizer.ts";
 import type { InputGram } from "../calibrate/layerPass.ts";
 import { DEFAULT_SEQUENCE_LENGTH as DEFAULT_CALIBRATION_LENGTH } from "../calibrate/options.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
+import { sampleText } from "../ownText.ts";
 import { createPool } from "../quantize/pool.node.ts";
 import { openCache } from "./cache.node.ts";
 import { calibrationGains } from "./gains.ts";
-import { measureSensitivities, progressOf, type SensitivityProgress, sampleText } from "./measure.ts";
+import { measureSensitivities, progressOf, type SensitivityProgress } from "./measure.ts";
 import type { Sensitivities, SensitivityOptions } from "./options.ts";
 import { requestOf, type SensitivityRequest, wordsOf } from "./request.ts";
 import { summarizeParts } from "./summary.ts";
@@ -82,8 +83,9 @@ export async function withSequences(
 ): Promise<void> {
   const backend = await openWasm({ threads, spawn: spawnNodeWorker });
   try {
-    const { given } = request;
-    await work(backend, given ?? (await sampleText({ checkpoint, backend, ...request, onProgress, signal })));
+    const report = progressOf("sample", 0, onProgress);
+    const sampled = () => sampleText({ checkpoint, backend, ...request, onProgress: report, signal });
+    await work(backend, request.given ?? (await sampled()));
   } finally {
     backend.dispose();
   }

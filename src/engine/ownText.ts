@@ -1,0 +1,94 @@
+/**
+ * Text that a model makes up: token sequences drawn from its own predictions, which show what it knows where no
+ * text is at hand.
+ *
+ * @module
+ */
+import type { Backend } from "../backends/backend.ts";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import type { DecoderSpec } from "../models/decoder.ts";
+import { createTokenizer } from "../text/tokenizer.ts";
+import { floatSchemeFor } from "./model.ts";
+import { Runner } from "./runner.ts";
+import { createSampler } from "./sampler/sampler.ts";
+import { freeWeights, loadWeights } from "./weights.ts";
+
+interface SampleOptions {
+  readonly sequences: number;
+  /** Tokens of a sequence, the first included. */
+  readonly sequenceLength: number;
+  /** The token that every sequence begins with, see {@link firstToken}. */
+  readonly first: number;
+  readonly seed: number;
+  /** Called after every token of all sequences drawn side by side. */
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface OwnTextRun extends SampleOptions {
+  readonly spec: DecoderSpec;
+  readonly checkpoint: Checkpoint;
+  /** Holds nothing else. */
+  readonly backend: Backend;
+}
+
+/** Sequences decoded side by side. */
+const AT_ONCE = 16;
+
+/** Sequences that a float model makes up at temperature 1. They do not depend on the backend's threads. */
+export async function sampleText(run: OwnTextRun): Promise<number[][]> {
+  const { spec, checkpoint, backend, sequenceLength, seed, onProgress } = run;
+  const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
+  const atOnce = Math.min(AT_ONCE, run.sequences);
+  const reading = { activations: "float" } as const;
+  const shape = { sequences: atOnce, context: sequenceLength, chunk: atOnce };
+  const runner = new Runner(spec, weights, backend, { ...shape, reading });
+  const all: number[][] = [];
+  try {
+    for (let at = 0; at < run.sequences; at += atOnce) {
+      const sequences = Math.min(atOnce, run.sequences - at);
+      const report = (done: number, total: number) =>
+        onProgress?.(at * total + sequences * done, run.sequences * total);
+      const drawn = { ...run, sequences, seed: seed + at, onProgress: report };
+      all.push(...(await sampleSequences(runner, drawn)));
+    }
+  } finally {
+    runner.dispose();
+    freeWeights(weights, backend);
+  }
+  return all;
+}
+
+/** Sequences drawn side by side by a runner that holds at least as many. */
+export async function sampleSequences(runner: Runner, options: SampleOptions): Promise<number[][]> {
+  const { sequences, sequenceLength: length, first, seed, onProgress, signal } = options;
+  const { vocabularySize } = runner.spec;
+  const samplers = Array.from({ length: sequences }, (_, s) => createSampler({ seed: seed + s }));
+  const ids = samplers.map(() => [first]);
+  const places = samplers.map((_, s) => s);
+  for (let position = 0; position + 1 < length; position++) {
+    signal?.throwIfAborted();
+    const logits = await runner.step(
+      {
+        ids: ids.map((sequence) => sequence[position]),
+        positions: places.map(() => position),
+        sequences: places,
+        length,
+      },
+      "all",
+    );
+    for (const s of places) {
+      const row = logits.subarray(s * vocabularySize, (s + 1) * vocabularySize);
+      ids[s].push(samplers[s].sample(row, { prompt: [], generated: [] }));
+    }
+    onProgress?.(position + 1, length - 1);
+  }
+  return ids;
+}
+
+/** The beginning of a sequence that a model makes up: BOS, or what it has instead. */
+export function firstToken({ tokenizer, generationConfig }: Checkpoint): number {
+  if (!tokenizer) return 0;
+  const { bosId, eosIds } = createTokenizer(tokenizer, generationConfig);
+  return bosId ?? [...eosIds][0] ?? 0;
+}
