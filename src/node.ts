@@ -43,7 +43,7 @@ export async function load(model: string, options: LoadOptions = {}): Promise<Mo
   const { backend, map } = await openBackend(threads, options);
   try {
     const { compensation } = options;
-    const tuned = (layers: string) => map?.compensation?.find((each) => each.layers === layers)?.channels;
+    const tuned = (layers: string) => map?.compensation?.find((each) => each.layers === layers);
     const loaded = await Model.load(checkpoint, backend, {
       ...options,
       compensation: compensation !== false && { tuned, ...compensation },

@@ -59,8 +59,6 @@ export interface RowFile {
   readonly descriptor: number;
   /** First byte of the first row. */
   readonly position: number;
-  /** Threads that read, while the others multiply already. Default all. */
-  readonly readers?: number;
 }
 
 /** The part of a residual's rows that belongs to one weight. */

@@ -55,6 +55,8 @@ export interface Compensation {
   readonly selection: ChannelSelection;
   /** One for each weight of the residual. */
   readonly outputs: readonly Slot[];
+  /** Threads that read rows from a file, while the others multiply already. Default all. */
+  readonly readers?: number;
 }
 
 /** out[t] = table[ids[t]] * scale */

@@ -79,7 +79,7 @@ async function tuneChannels(
   const line = progressLine("tuning compensation");
   try {
     const model = await Model.load(checkpoint, backend, { context: TUNING_CONTEXT, compensation });
-    const { channels, seconds, secondsWithout } = await tuneCompensation(model, {
+    const { channels, readers, seconds, secondsWithout } = await tuneCompensation(model, {
       slowdown,
       onProgress: (done, total) => line.update(done, total, "compensation"),
       signal: interruptible(),
@@ -87,9 +87,10 @@ async function tuneChannels(
     await model.weights.residuals?.close();
     line.clear();
     const cost = `${(100 * (seconds / secondsWithout - 1)).toFixed(1)}% slower`;
+    const reading = readers === undefined ? "" : `; threads that read rows: ${readers} of ${threads}`;
     return {
-      entry: { layers: model.weights.residuals!.key, slowdown, channels: { ...channels } },
-      text: `compensated channels of 1024: ${formatShares(channels)}; ${cost}\n`,
+      entry: { layers: model.weights.residuals!.key, slowdown, channels: { ...channels }, readers },
+      text: `compensated channels of 1024: ${formatShares(channels)}; ${cost}${reading}\n`,
     };
   } finally {
     line.clear();

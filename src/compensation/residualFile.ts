@@ -19,8 +19,6 @@ export type ResidualStore = "memory" | "file";
 export interface ResidualPlace {
   /** Default `memory`. */
   readonly store?: ResidualStore;
-  /** Threads that read rows, while the others multiply already. Default all, which measures as well as fewer. */
-  readonly readers?: number;
 }
 
 export interface ResidualFile {
@@ -47,7 +45,7 @@ export function layersKey({ bits, groups }: Pick<ResidualFile, "bits" | "groups"
 export async function openResidual(
   checkpoint: Checkpoint,
   decoder: DecoderSpec,
-  { store = "memory", readers }: ResidualPlace = {},
+  { store = "memory" }: ResidualPlace = {},
 ): Promise<ResidualFile | undefined> {
   const quantization = quantizationOf(checkpoint);
   if (!quantization?.residual) return undefined;
@@ -80,7 +78,7 @@ export async function openResidual(
         };
         if (store === "memory") return { group, source: { ...residual, read } };
         const { offset: position } = entries.get(residualNames(group.name).codes)!;
-        const rows = { name: source.name, descriptor: descriptor!, position, readers };
+        const rows = { name: source.name, descriptor: descriptor!, position };
         return { group, source: { ...residual, file: rows } };
       }),
     );

@@ -19,7 +19,12 @@ export type ChannelShares = Readonly<Record<LayerKind, number>>;
 export interface CompensationSettings {
   readonly channels: ChannelShares;
   readonly select: Selection;
+  /** Threads that read rows from a file, while the others multiply already. Default all. */
+  readonly readers?: number;
 }
+
+/** What tuning found for a model on a machine. */
+export type TunedSettings = Pick<CompensationSettings, "channels" | "readers">;
 
 /** One in 32 channels: 3.1%. */
 export const DEFAULT_CHANNELS = 32;

@@ -1,8 +1,6 @@
 /**
- * How many channels each kind of layer may compensate within a slowdown (DecDEC, section 4.4), from measured times.
- *
- * The paper's first phase shares a graphics card's blocks between the two products; here every thread does its part of
- * both, so there is nothing to share out, and the first phase only finds how far all kinds can go together.
+ * How many threads read residual rows, and how many channels each kind of layer may compensate within a slowdown (DecDEC,
+ * section 4.4), from measured times.
  *
  * @module
  */
@@ -13,6 +11,16 @@ import { type ChannelShares, uniformShares } from "./settings.ts";
 export const TUNING_STEP = 4;
 /** The most that is worth trying. */
 export const MOST_CHANNELS = 256;
+
+/**
+ * Numbers of threads that may read rows while the others multiply: the paper's thread blocks for compensation. Products
+ * with the rows are shared by all threads afterwards.
+ */
+export function readerCounts(threads: number): number[] {
+  const counts: number[] = [];
+  for (let readers = 1; readers < threads; readers *= 2) counts.push(readers);
+  return [...counts, threads];
+}
 
 /** What compensation adds to a step, in seconds, for some numbers of channels (ascending, from 0) of one kind. */
 export type MeasuredCosts = Readonly<Record<LayerKind, readonly { channels: number; seconds: number }[]>>;

@@ -8,9 +8,9 @@ import type { ActivationPrecision, KeyValueType } from "../backends/operation.ts
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { openResidual, type ResidualPlace } from "../compensation/residualFile.ts";
 import {
-  type ChannelShares,
   type CompensationSettings,
   DEFAULT_CHANNELS,
+  type TunedSettings,
   uniformShares,
 } from "../compensation/settings.ts";
 import { UsageError } from "../errors.ts";
@@ -50,8 +50,8 @@ export interface ModelOptions {
 }
 
 export interface CompensationOptions extends Partial<CompensationSettings>, ResidualPlace {
-  /** Channels that were tuned for layers of this kind, see {@link layersKey}: taken when none are given. */
-  readonly tuned?: (layers: string) => ChannelShares | undefined;
+  /** What was tuned for layers of this kind, see {@link layersKey}: taken where nothing is given. */
+  readonly tuned?: (layers: string) => TunedSettings | undefined;
 }
 
 export class Model {
@@ -202,9 +202,14 @@ export function parametersOf(spec: DecoderSpec): number {
 }
 
 function settingsOf(options: ModelOptions["compensation"], residuals: Residuals): CompensationSettings {
-  const { channels, select = "exact", tuned } = options || {};
+  const { channels, select = "exact", readers, tuned } = options || {};
+  const found = tuned?.(residuals.key);
   const usual = uniformShares(DEFAULT_CHANNELS);
-  return { channels: channels ?? tuned?.(residuals.key) ?? residuals.channels ?? usual, select };
+  return {
+    channels: channels ?? found?.channels ?? residuals.channels ?? usual,
+    select,
+    readers: readers ?? found?.readers,
+  };
 }
 
 function cacheTypeOf(asked: KeyValueType = DEFAULT_CACHE): KeyValueType {

@@ -16,6 +16,7 @@ export interface Reading {
 export function readingKey({ activations, compensation, layers }: Reading): string {
   const settings = compensation && [
     compensation.select,
+    compensation.readers,
     ...LAYER_KINDS.map((kind) => compensation.channels[kind]),
   ];
   return [activations, layers, ...(settings ?? [])].join(" ");

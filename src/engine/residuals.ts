@@ -23,6 +23,8 @@ export class Residuals {
   readonly key: string;
   /** Channels that the model was planned with. */
   readonly channels: ChannelShares | undefined;
+  /** Whether rows stay in the file and are read at each step. */
+  readonly inFile: boolean;
   readonly #byMember = new Map<LinearSpec, LoadedResidual>();
   readonly #profiles = new Map<ResidualGroup, { profile: InputProfile; energies: Slot }>();
   readonly #backend: Backend;
@@ -32,6 +34,7 @@ export class Residuals {
     this.groups = groups;
     this.key = layersKey(file);
     this.channels = file.channels;
+    this.inFile = file.groups.some(({ source }) => source.file !== undefined);
     this.#backend = backend;
     this.#file = file;
     this.byteLength = groups.reduce((sum, { handle }) => sum + handle.byteLength, 0);
@@ -57,13 +60,13 @@ export class Residuals {
   /** How the layers of an input are compensated; undefined when no channel is. */
   compensation(
     { group, handle }: LoadedResidual,
-    { channels: shares, select }: CompensationSettings,
+    { channels: shares, select, readers }: CompensationSettings,
     outputOf: (member: LinearSpec) => Slot,
   ): Compensation | undefined {
     const channels = channelsOf(group.columns, shares[group.kind]);
     if (channels === 0) return undefined;
     const selection = this.#selection(group, select, channels);
-    return { residual: handle, channels, selection, outputs: group.members.map(outputOf) };
+    return { residual: handle, channels, selection, outputs: group.members.map(outputOf), readers };
   }
 
   /** Notes what the inputs of a group are like, for selections that ask for it. */

@@ -1,6 +1,6 @@
 import { LAYER_KINDS, type LayerKind } from "../compensation/groups.ts";
-import { type ChannelShares, uniformShares } from "../compensation/settings.ts";
-import { type MeasuredCosts, MOST_CHANNELS, tuneChannels } from "../compensation/tuner.ts";
+import { DEFAULT_CHANNELS, type TunedSettings, uniformShares } from "../compensation/settings.ts";
+import { type MeasuredCosts, MOST_CHANNELS, readerCounts, tuneChannels } from "../compensation/tuner.ts";
 import { UsageError } from "../errors.ts";
 import type { Model } from "./model.ts";
 import type { Reading } from "./reading.ts";
@@ -13,8 +13,7 @@ const ROUNDS = 24;
 /** How often the result is measured and, while it is too slow, cut down. */
 const TRIES = 4;
 
-export interface TunedCompensation {
-  readonly channels: ChannelShares;
+export interface TunedCompensation extends TunedSettings {
   /** Seconds of a decoding step without compensation, and with it. */
   readonly secondsWithout: number;
   readonly seconds: number;
@@ -28,15 +27,20 @@ export interface TuneCompensationOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Finds by measurement how many channels a model may compensate within a slowdown. Overwrites the cache. */
+/**
+ * Finds by measurement how many threads read rows that stay in a file, and how many channels a model may compensate within
+ * a slowdown. Overwrites the cache.
+ */
 export async function tuneCompensation(
-  { runner, source }: Pick<Model, "runner" | "source">,
+  { runner, source, weights, backend }: Pick<Model, "runner" | "source" | "weights" | "backend">,
   { slowdown, onProgress, signal }: TuneCompensationOptions,
 ): Promise<TunedCompensation> {
   const { compensation, ...plain } = runner.reading;
   if (!compensation) throw new UsageError(`${source}: has no residual; quantize it with --residual 4`);
   const { select } = compensation;
+  const readers = weights.residuals?.inFile ? await fastestReaders(runner, backend.threads) : undefined;
   const { costs, secondsWithout } = await measureCosts(runner, {
+    readers,
     onProgress: (done, total) => onProgress?.(done, total + 1),
     signal,
   });
@@ -44,9 +48,9 @@ export async function tuneCompensation(
   let result: TunedCompensation | undefined;
   for (let i = 0; i < TRIES; i++) {
     const channels = tuneChannels(costs, budget);
-    const compensated = { ...plain, compensation: { channels, select } };
+    const compensated = { ...plain, compensation: { channels, select, readers } };
     const [without, seconds] = await fastest(runner, [plain, compensated]);
-    result = { channels, secondsWithout: without, seconds, costs };
+    result = { channels, readers, secondsWithout: without, seconds, costs };
     if (seconds <= without * (1 + slowdown)) break;
     // Together the kinds cost more than each alone says.
     budget *= Math.min(0.9, (slowdown * without) / (seconds - without));
@@ -58,13 +62,17 @@ export async function tuneCompensation(
 /** What some numbers of channels of each kind of layer add to a step of a runner whose model has a residual. */
 export async function measureCosts(
   runner: Runner,
-  { onProgress, signal }: Pick<TuneCompensationOptions, "onProgress" | "signal"> = {},
+  {
+    readers,
+    onProgress,
+    signal,
+  }: Pick<TuneCompensationOptions, "onProgress" | "signal"> & Pick<TunedSettings, "readers"> = {},
 ): Promise<{ readonly costs: MeasuredCosts; readonly secondsWithout: number }> {
   const { compensation, ...plain } = runner.reading;
   const select = compensation?.select ?? "exact";
   const only = (kind: LayerKind, channels: number): Reading => {
     const shares = { ...uniformShares(0), [kind]: channels };
-    return { ...plain, compensation: { channels: shares, select } };
+    return { ...plain, compensation: { channels: shares, select, readers } };
   };
   const single = LAYER_KINDS.flatMap((kind) => POINTS.map((channels) => ({ kind, channels })));
   // One reading after the other beside the plain one: a runner keeps few recorded steps.
@@ -84,6 +92,19 @@ export async function measureCosts(
     ]),
   ) as unknown as MeasuredCosts;
   return { costs, secondsWithout };
+}
+
+/** The paper's first phase: which number of readers takes the usual number of channels fastest. */
+async function fastestReaders(runner: Runner, threads: number): Promise<number> {
+  const { compensation, ...plain } = runner.reading;
+  const counts = readerCounts(threads);
+  if (counts.length === 1) return threads;
+  const settings = { channels: uniformShares(DEFAULT_CHANNELS), select: compensation!.select };
+  const seconds = await fastest(
+    runner,
+    counts.map((readers) => ({ ...plain, compensation: { ...settings, readers } })),
+  );
+  return counts[seconds.indexOf(Math.min(...seconds))];
 }
 
 async function fastest(runner: Runner, readings: readonly Reading[]): Promise<number[]> {

@@ -37,6 +37,8 @@ const compensationSchema = z.object({
   layers: z.string().max(10_000),
   slowdown: z.number().positive(),
   channels: z.object({ qkv: channels, o: channels, gateUp: channels, down: channels }),
+  /** Threads that read rows, where these stay in the file. */
+  readers: z.int().positive().optional(),
 });
 
 const mapSchema = z.object({
@@ -45,7 +47,7 @@ const mapSchema = z.object({
   engine: z.string().max(1000),
   threads: z.int().positive(),
   shapes: z.array(shapeSchema).max(10_000),
-  /** Channels that compensated models take within a slowdown. */
+  /** How compensated models run within a slowdown. */
   compensation: z.array(compensationSchema).max(10_000).optional(),
 });
 

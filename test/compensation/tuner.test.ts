@@ -5,6 +5,7 @@ import {
   costOf,
   type MeasuredCosts,
   MOST_CHANNELS,
+  readerCounts,
   TUNING_STEP,
   tuneChannels,
 } from "../../src/compensation/tuner.ts";
@@ -39,4 +40,8 @@ describe("tuneChannels", () => {
     expect(tuneChannels(costs, 480 + 16)).toEqual({ qkv: 32, o: 36, gateUp: 32, down: 40 });
     expect(tuneChannels(costs, 0)).toEqual({ qkv: 0, o: 0, gateUp: 0, down: 0 });
   });
+});
+
+it("rows may be read by one thread, by twice as many each time, or by all", () => {
+  expect([1, 2, 6, 8].map(readerCounts)).toEqual([[1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8]]);
 });

@@ -2,13 +2,17 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { nodeRowFetcher } from "../../src/backends/wasm/workers.node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { parseShares, uniformShares } from "../../src/compensation/settings.ts";
-import type { CompensationOptions, Model } from "../../src/engine/model.ts";
+import { MOST_CHANNELS } from "../../src/compensation/tuner.ts";
+import { type CompensationOptions, Model } from "../../src/engine/model.ts";
 import { profileInputs } from "../../src/engine/profile.ts";
 import { quantizeCheckpoint } from "../../src/engine/quantize/quantize.node.ts";
+import { tuneCompensation } from "../../src/engine/tuneCompensation.ts";
 import { CheckpointError, UsageError } from "../../src/errors.ts";
 import { load } from "../../src/node.ts";
+import { openWasm } from "../../src/ops/wasm.ts";
 import { temporaryFolder } from "../checkpoint/temporary.ts";
 import { relativeError } from "../models/golden.ts";
 
@@ -78,6 +82,22 @@ describe("a model and its residual", () => {
     const read = { ...few, store: "file", readers: 1 } as const;
     expect(await logitsOf(folder, read, { threads: 2 })).toEqual(one);
     expect(relativeError(await logitsOf(folder, few, { backend: "reference" }), one)).toBeLessThan(1e-4);
+  });
+
+  it("is tuned where rows stay in the file, and runs as it was tuned", async () => {
+    const folder = await quantized(4);
+    const model = await load(folder, { compensation: { ...few, store: "file" }, threads: 2 });
+    const { channels, readers } = await tuneCompensation(model, { slowdown: 1e3 });
+    model.dispose();
+    expect(channels).toEqual(uniformShares(MOST_CHANNELS));
+    expect([1, 2]).toContain(readers);
+    const checkpoint = await openCheckpoint(folder);
+    const backend = await openWasm({ fetchRows: nodeRowFetcher });
+    const compensation = { store: "file", tuned: () => ({ channels, readers }) } as const;
+    const tuned = await Model.load(checkpoint, backend, { compensation });
+    expect(tuned.runner.reading.compensation).toEqual({ channels, select: "exact", readers });
+    tuned.dispose();
+    await checkpoint.close();
   });
 
   it("is compensated where a step's reading says so, token by token as in one step", async () => {

@@ -16,12 +16,7 @@ export interface PackedResidual extends ResidualHandle {
 /** Where the rows are: in the backend's memory, or in a file that is read at each step. */
 export type RowStore =
   | { readonly kind: "memory"; readonly data: Slot }
-  | {
-      readonly kind: "file";
-      readonly descriptor: number;
-      readonly position: number;
-      readonly readers?: number;
-    };
+  | { readonly kind: "file"; readonly descriptor: number; readonly position: number };
 
 export async function loadResidual(source: ResidualSource, device: WasmDevice): Promise<ResidualHandle> {
   const { bits, columns, stride, members, file } = source;
@@ -33,8 +28,8 @@ export async function loadResidual(source: ResidualSource, device: WasmDevice): 
   let store: RowStore;
   if (file) {
     device.files.add(file.name);
-    const { descriptor, position, readers } = file;
-    store = { kind: "file", descriptor, position, readers };
+    const { descriptor, position } = file;
+    store = { kind: "file", descriptor, position };
   } else {
     const data = device.reserve(columns * stride);
     const target = device.bytes(data);

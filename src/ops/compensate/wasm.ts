@@ -35,7 +35,7 @@ export function lowerCompensation(
   }: Pick<Linear, "input" | "rows"> & Required<Pick<Linear, "compensation">>,
   { scratch }: LoweringContext,
 ): LoweredCompensation {
-  const { channels, selection, outputs } = compensation!;
+  const { channels, selection, outputs, readers = scratch.threads } = compensation!;
   const residual = compensation!.residual as PackedResidual;
   const { columns, stride, bits, store } = residual;
   const even = Math.ceil(channels / 2) * 2;
@@ -75,7 +75,7 @@ export function lowerCompensation(
     return { select: [select], fetch: [], add: addOf(0, tokens, rows) };
   }
 
-  const { descriptor, position, readers } = store;
+  const { descriptor, position } = store;
   const bytes = Math.min(STAGING_BYTES, tokens * even * (stride + GAP_BYTES));
   const capacity = Math.min(columns, Math.max(even, Math.floor(bytes / stride)));
   // So many tokens that all their rows fit.
@@ -95,7 +95,7 @@ export function lowerCompensation(
   const words = [position % 2 ** 32, Math.floor(position / 2 ** 32)];
   const fetch = {
     code: code.FETCH_RESIDUAL,
-    args: [reads, descriptor, ...words, stride, readers ?? scratch.threads],
+    args: [reads, descriptor, ...words, stride, readers],
   };
   const rows = (offset: number): RowArguments => [offset, 1, places];
   const groups = Array.from({ length: Math.ceil(tokens / group) }, (_, i) => {
