@@ -5,7 +5,7 @@
  * not measured again: a run that was ended goes on where it stopped. --ids also writes the token ids that the run reads,
  * PREFIX.windows.json and PREFIX.calibration.json, for bench/oracle/llamacpp.py.
  *
- * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate FILE --calibration-tokens 81920] [--json]
+ * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate own|FILE --calibration-tokens 81920] [--json]
  *   [--tune-steps 60] [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
  */
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -44,6 +44,7 @@ const bos = flags.bos as "auto" | "always" | "never";
 const context = Number(flags.context);
 const windows = Number(flags.windows);
 const seed = Number(flags.seed);
+const ownText = flags.calibrate.includes("own");
 const tuneSteps = Number(flags["tune-steps"]);
 const threads = flags.threads ? Number(flags.threads) : undefined;
 const schemes = (flags.schemes?.split(",") ?? defaultSchemes()).map((name) => parseScheme(name).name);
@@ -57,6 +58,8 @@ interface SchemeResult
   readonly model: string;
   readonly scheme: string;
   readonly calibrationTokens: number;
+  /** Whether the model made them up itself. */
+  readonly ownText?: boolean;
   /** 0 is not tuned. */
   readonly tuneSteps?: number;
   readonly seed: number;
@@ -81,6 +84,7 @@ const find = (scheme: string, calibrationTokens: number) =>
       r.model === model &&
       r.scheme === scheme &&
       r.calibrationTokens === calibrationTokens &&
+      (calibrationTokens === 0 || (r.ownText ?? false) === ownText) &&
       (scheme === "float" || (r.tuneSteps ?? 0) === tuneSteps) &&
       r.seed === seed,
   );
@@ -91,7 +95,7 @@ const keep = (result: SchemeResult) => {
 
 const evaluation = { context, windows, bos };
 const textRead = readFileSync(text, "utf8");
-const calibrationTexts = flags.calibrate.map((file) => readFileSync(file, "utf8"));
+const calibrationTexts = ownText ? [] : flags.calibrate.map((file) => readFileSync(file, "utf8"));
 const textsToTuneOn = calibrationTexts.length > 0 ? calibrationTexts : undefined;
 const float = await load(model, { threads, context });
 if (flags.ids !== undefined) writeIds(flags.ids);
@@ -102,7 +106,7 @@ if (!find("float", 0)) {
     ...{ bitsPerWeight: 32, quantizeSeconds: 0 },
   });
 }
-const modes = [0, ...(calibrationTexts.length > 0 ? [Number(flags["calibration-tokens"])] : [])];
+const modes = [0, ...(flags.calibrate.length > 0 ? [Number(flags["calibration-tokens"])] : [])];
 for (const calibrationTokens of modes) {
   for (const scheme of schemes) {
     if (!find(scheme, calibrationTokens)) keep(await measure(scheme, calibrationTokens));
@@ -130,7 +134,8 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
   try {
     const checkpoint = await openCheckpoint(model!);
     // The windows' own beginning: a model that needs BOS to think must be calibrated with it.
-    const calibrate = { texts: calibrationTexts, tokens: calibrationTokens, bos, sequenceLength: context };
+    const given = { texts: calibrationTexts, bos, sequenceLength: context };
+    const calibrate = { tokens: calibrationTokens, ...(!ownText && given) };
     const quantized = await quantizeCheckpoint(checkpoint, folder, {
       ...{ scheme, embeddingScheme: "f32", seed, threads },
       calibrate: calibrationTokens > 0 ? calibrate : undefined,
@@ -142,7 +147,16 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
     loaded.dispose();
     const { meanKlDivergence, klDivergence99, topAgreement, tokens } = result;
     return {
-      ...{ model: model!, scheme, calibrationTokens, tuneSteps, seed, perplexity: result.perplexity, tokens },
+      ...{
+        model: model!,
+        scheme,
+        calibrationTokens,
+        ownText,
+        tuneSteps,
+        seed,
+        perplexity: result.perplexity,
+        tokens,
+      },
       ...{ meanKlDivergence, klDivergence99, topAgreement },
       bitsPerWeight: quantized.linearBitsPerWeight,
       quantizeSeconds: quantized.seconds,
@@ -157,7 +171,7 @@ if (flags.json) console.log(JSON.stringify(shown, null, 2));
 else {
   const rows = shown.map((r) => [
     r.scheme,
-    String(r.calibrationTokens),
+    `${r.calibrationTokens}${r.ownText && r.calibrationTokens > 0 ? " own" : ""}`,
     String(r.tuneSteps ?? 0),
     r.perplexity.toPrecision(4),
     r.meanKlDivergence?.toPrecision(3) ?? "",

@@ -11,11 +11,13 @@ import { defaultPalette, type LayerFacts, lossKey, type ModelBudget } from "../e
 import { costProfile } from "../engine/planning/profile.node.ts";
 import { measureRowFacts } from "../engine/planning/rowFacts.node.ts";
 import type { RowFacts } from "../engine/planning/rows.ts";
+import type { SensitivityOptions } from "../engine/sensitivity/options.ts";
 import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
-import { readJsonFile, readTextFile } from "./files.ts";
+import { calibrationText } from "./calibrationText.ts";
+import { readJsonFile } from "./files.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { progressLine } from "./progress.ts";
@@ -80,13 +82,13 @@ const sensitivitiesSchema = z.object({
  * later. For a quantization that will be calibrated, also what calibration leaves of each layer's loss.
  */
 export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Promise<LayerFacts> {
-  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const calibration = await calibrationText(flags.calibrate);
   const given = flags.sensitivities ? await readSensitivities(flags.sensitivities) : undefined;
-  const calibrated = texts.length > 0;
+  const calibrated = calibration !== undefined;
   const gainOf = (layers: readonly LayerFact[]) =>
     new Map(layers.map(({ name, calibrationGain = 1 }) => [name, calibrationGain]));
   const complete = given?.layers.some(({ calibrationGain }) => calibrationGain !== undefined) || !calibrated;
-  const found = given && complete ? undefined : await measuredFacts(checkpoint, texts, flags);
+  const found = given && complete ? undefined : await measuredFacts(checkpoint, calibration, flags);
   const { layers, measured = [] } = given ?? { layers: found! };
   return {
     sensitivities: new Map(layers.map(({ name, sensitivity }) => [name, sensitivity])),
@@ -111,11 +113,11 @@ export async function costsOf(checkpoint: Checkpoint, flags: PlannerFlags): Prom
 
 /** What residual rows would do and take: measured anew each time, in less than a minute for small models. */
 export async function rowFactsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<RowFacts> {
-  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const text = await calibrationText(flags.calibrate);
   const line = progressLine("measuring residual rows");
   try {
     return await measureRowFacts(checkpoint, {
-      texts: texts.length > 0 ? texts : undefined,
+      ...text,
       threads: flags.threads,
       onProgress: (done, total) => line.update(done, total),
       signal: interruptible(),
@@ -134,14 +136,14 @@ async function readSensitivities(path: string): Promise<z.infer<typeof sensitivi
 
 async function measuredFacts(
   checkpoint: Checkpoint,
-  texts: readonly string[],
+  calibration: Pick<SensitivityOptions, "texts"> | undefined,
   { sequences, bos, threads }: FactFlags,
 ): Promise<readonly LayerFact[]> {
   const line = progressLine("sensitivities");
   try {
     const { layers } = await sensitivities(checkpoint, {
       ...{ sequences, threads, signal: interruptible() },
-      ...(texts.length > 0 && { texts, bos, gains: true }),
+      ...(calibration && { ...calibration, bos, gains: true }),
       onProgress: ({ phase, done, total, secondsLeft }) =>
         line.update(
           done,

@@ -44,11 +44,14 @@ export const quantizeFlags = {
   ...budgetFlags,
   noRotation: toggle({ help: "quantize in the original basis" }),
   calibrate: texts({
-    value: "FILE",
+    value: "own|FILE",
     environment: false,
-    help: "UTF-8 text like what the model will read, to round by its inputs; may be repeated",
+    help: "round by the inputs that text gives: the model's own, or UTF-8 text like what it will read; FILE may be repeated",
   }),
-  calibrationTokens: numberOr(131_072, { from: 1024 }, { help: "tokens taken from it, spread evenly" }),
+  calibrationTokens: number(
+    { from: 1024, to: 2 ** 30 },
+    { help: "tokens made up, or taken evenly from the files", standard: "8192 of its own, 131072 of files" },
+  ),
   gradientTokens: number(
     { from: 0 },
     {
@@ -89,7 +92,7 @@ export const quantizeFlags = {
   tuneText: texts({
     value: "FILE",
     environment: false,
-    help: "UTF-8 text to tune on, without it that of --calibrate, or the model's own; may be repeated",
+    help: "UTF-8 text to tune on, without it that of --calibrate FILE, or the model's own; may be repeated",
   }),
   residual: choice(["none", "2", "4", "8", "16"], "none", {
     help: "also store what rounding takes, in so many bits, for compensation when decoding",
@@ -129,9 +132,9 @@ export const planFlags = {
     help: "JSON problem to solve instead of a model's, see docs/planning.md",
   }),
   calibrate: texts({
-    value: "FILE",
+    value: "own|FILE",
     environment: false,
-    help: "plan for a quantization calibrated on this UTF-8 text; may be repeated",
+    help: "plan for a quantization calibrated on the model's own text, or this UTF-8 text; FILE may be repeated",
   }),
   threads: number(threads, { help: "threads that measure and will run the model", standard: "all cores" }),
   json,
@@ -152,9 +155,9 @@ export const sensitivitiesFlags = {
     { help: "of the noise, relative to the weights", standard: "0.1,0.2" },
   ),
   calibrate: texts({
-    value: "FILE",
+    value: "own|FILE",
     environment: false,
-    help: "UTF-8 text to measure on instead of the model's own; may be repeated",
+    help: "UTF-8 text to measure on instead of own, the model's; FILE may be repeated",
   }),
   bos: choice(["auto", "always", "never"], "auto", {
     help: "begin every sequence of that text with BOS; auto: as the tokenizer's config says",

@@ -3,6 +3,7 @@ import { type Frontier, frontier } from "../engine/planning/frontier.ts";
 import { Planner } from "../engine/planning/planner.ts";
 import { UsageError } from "../errors.ts";
 import { costsOf, layerFacts, paletteOf } from "./budget.ts";
+import { calibrationText } from "./calibrationText.ts";
 import { readTextFile, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
@@ -69,8 +70,8 @@ async function measureAll(
   { threads, windows, context, bos, calibrate: files }: Flags,
 ): Promise<MeasuredPoint[]> {
   const { measureChoice } = await import("./measurePlan.ts");
-  const texts = await Promise.all(files.map((file) => readTextFile(file, "--calibrate")));
-  const calibrate = texts.length > 0 ? { texts, bos } : undefined;
+  const calibration = await calibrationText(files);
+  const calibrate = calibration && { ...calibration, bos };
   const signal = interruptible();
   const line = progressLine("measuring perplexity");
   const points: MeasuredPoint[] = [];

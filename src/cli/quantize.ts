@@ -11,6 +11,7 @@ import { UsageError } from "../errors.ts";
 import type { ResidualBits } from "../quantizers/residual.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import { budgetOf } from "./budget.ts";
+import { calibrationText } from "./calibrationText.ts";
 import { readJsonFile, readTextFile, required } from "./files.ts";
 import type { Values } from "./flag.ts";
 import type { quantizeFlags } from "./flags.ts";
@@ -24,14 +25,14 @@ import type { Invocation } from "./verb.ts";
 /** `halftone quantize`: a quantized copy of a model in a new folder. */
 export async function quantize({ operands: [name], flags }: Invocation<typeof quantizeFlags>): Promise<void> {
   const folder = required(flags.output, "-o PATH");
-  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const text = await calibrationText(flags.calibrate);
   const tune = await tuning(flags);
   const checkpoint = await openModel(name);
   const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, seed } = flags;
-  const calibrate = texts.length > 0 ? calibration(texts, flags) : undefined;
+  const calibrate = text && calibration(text, flags);
   if (flags.forCompensation !== undefined && (!calibrate || flags.residual === "none")) {
-    throw new UsageError("--for-compensation needs --calibrate FILE and --residual BITS");
+    throw new UsageError("--for-compensation needs --calibrate and --residual BITS");
   }
   const signal = interruptible();
   try {
@@ -118,7 +119,7 @@ async function planOf(
 }
 
 function calibration(
-  texts: readonly string[],
+  text: Pick<CalibrateOptions, "texts">,
   {
     forCompensation,
     blend,
@@ -129,10 +130,11 @@ function calibration(
     noSequential,
   }: Values<typeof quantizeFlags>,
 ): CalibrateOptions {
-  if (forCompensation === undefined) return { texts, tokens, gradientTokens, bos, sequential: !noSequential };
+  const options = { ...text, tokens, gradientTokens, bos };
+  if (forCompensation === undefined) return { ...options, sequential: !noSequential };
   const channels = parseShares(forCompensation, "--for-compensation");
   const compensation = { channels, blend: blend ?? blendOf(parseScheme(scheme).bits) };
-  return { texts, tokens, gradientTokens, bos, compensation };
+  return { ...options, compensation };
 }
 
 async function tuning({

@@ -4,7 +4,8 @@ import type { Sensitivities } from "../engine/sensitivity/options.ts";
 import { type SensitivityRun, sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
 import { paletteOf } from "./budget.ts";
-import { readTextFile, writeTextFile } from "./files.ts";
+import { calibrationText } from "./calibrationText.ts";
+import { writeTextFile } from "./files.ts";
 import type { sensitivitiesFlags } from "./flags.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -25,7 +26,7 @@ export async function sensitivitiesVerb({
   flags,
 }: Invocation<typeof sensitivitiesFlags>): Promise<void> {
   const schemes = paletteOf(flags.losses);
-  const texts = await Promise.all(flags.calibrate.map((file) => readTextFile(file, "--calibrate")));
+  const text = await calibrationText(flags.calibrate);
   const { method, sequences, sequenceLength, norms, gains, bos, seed, threads, around } = flags;
   if (around !== undefined && schemes === undefined) {
     throw new UsageError("--around is for --losses SCHEME,...; name the schemes to measure");
@@ -34,7 +35,7 @@ export async function sensitivitiesVerb({
   const line = progressLine("");
   const options: SensitivityRun = {
     ...{ method, sequences, sequenceLength, norms, gains, bos, seed, threads, signal: interruptible() },
-    texts: texts.length > 0 ? texts : undefined,
+    ...text,
     onProgress: ({ phase, done, total, secondsLeft }) => {
       if (phase === "measure" && done === 0) remark(`measuring takes about ${formatSeconds(secondsLeft)}`);
       line.update(done, total, DOING[phase]);

@@ -8,6 +8,7 @@ import type { Backend } from "../backends/backend.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { createTokenizer } from "../text/tokenizer.ts";
+import { KeyValueCache } from "./kvCache.ts";
 import { floatSchemeFor } from "./model.ts";
 import { Runner } from "./runner.ts";
 import { createSampler } from "./sampler/sampler.ts";
@@ -32,14 +33,20 @@ export interface OwnTextRun extends SampleOptions {
   readonly backend: Backend;
 }
 
-/** Sequences decoded side by side. */
-const AT_ONCE = 16;
+/** Sequences decoded side by side at most: 32 take two thirds of the time of 16 and as much as 64. */
+const AT_ONCE = 32;
+/** Bytes of their cache, which lies beside the float weights. */
+const CACHE_BYTES = 2 ** 29;
 
-/** Sequences that a float model makes up at temperature 1. They do not depend on the backend's threads. */
+/**
+ * Sequences that a float model makes up at temperature 1. They depend neither on the backend's threads nor on how many
+ * there are.
+ */
 export async function sampleText(run: OwnTextRun): Promise<number[][]> {
   const { spec, checkpoint, backend, sequenceLength, seed, onProgress } = run;
   const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
-  const atOnce = Math.min(AT_ONCE, run.sequences);
+  const fitting = Math.floor(CACHE_BYTES / sequenceLength / KeyValueCache.bytesPerPosition(spec, "f32"));
+  const atOnce = Math.min(AT_ONCE, run.sequences, Math.max(1, fitting));
   const reading = { activations: "float" } as const;
   const shape = { sequences: atOnce, context: sequenceLength, chunk: atOnce };
   const runner = new Runner(spec, weights, backend, { ...shape, reading });

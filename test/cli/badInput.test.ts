@@ -73,6 +73,11 @@ test.each<[args: string[], message: string, environment?: Record<string, string>
     ["quantize", MODEL, "-o", "{folder}/out", "--tune-steps", "2", "--tune-text", "{folder}/none"],
     "--tune-text",
   ],
+  [
+    ["quantize", MODEL, "-o", "{folder}/out", "--calibrate", "own", "--calibrate", "{folder}/text.txt"],
+    "--calibrate own is the model's own text instead of files",
+  ],
+  [["quantize", MODEL, "-o", "{folder}/out", "--calibrate", "./own"], "--calibrate ./own: no such file"],
   [["quantize", "{folder}/empty", "-o", "{folder}/out"], "no config.json"],
   [["convert", MODEL, "-o", "{folder}/text.txt/out"], "cannot be written"],
   [["perplexity", MODEL], "--text FILE is missing"],

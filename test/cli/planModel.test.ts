@@ -75,6 +75,18 @@ test("a plan is drawn, written, and carried out to the byte", async () => {
   expect(answer.completionTokens).toBe(4);
 });
 
+test("own text calibrates, for a plan and what it is carried out with", async () => {
+  const own = ["--calibrate", "own", "--bits", "3", "--schemes", "nuq-2,nuq-3,nuq-4"];
+  const plan = JSON.parse(await call("plan", model, ...own, "--sequences", "2", "--json"));
+  // With gains less is lost than without.
+  const free = JSON.parse(await call("plan", model, ...own.slice(2), "--sequences", "2", "--json"));
+  expect(plan.predicted.loss).toBeLessThan(0.95 * free.predicted.loss);
+  writeFileSync(at("own.json"), JSON.stringify(plan));
+  const carriedOut = ["--plan", at("own.json"), "--calibrate", "own", "--calibration-tokens", "1024"];
+  const result = JSON.parse(await call("quantize", model, "-o", at("own"), ...carriedOut, "--json"));
+  expect(result.fileBytes).toBe(plan.predicted.bytes);
+});
+
 test("mistakes are explained", async () => {
   writeFileSync(at("broken.json"), "{");
   writeFileSync(at("other.json"), '{"format": "halftone-plan", "version": 1, "choice": 3}');

@@ -2,14 +2,17 @@ import type { ChannelShares } from "../../compensation/settings.ts";
 
 /** How a quantization is calibrated: the paper's data-aware mode. */
 export interface CalibrateOptions {
-  /** Texts like those the model will see, or token sequences as they are. */
+  /**
+   * Texts like those the model will see, or token sequences as they are. Default: text that the float model makes up
+   * itself, from BOS at temperature 1, which serves almost as well.
+   */
   readonly texts?: readonly string[];
   readonly ids?: readonly (readonly number[])[];
-  /** Tokens taken from the texts. Default 131072. */
+  /** Tokens taken from the texts. Default 131072, and 8192 of the model's own. */
   readonly tokens?: number;
-  /** Tokens of a sequence. Default 1024, or the model's context where it is shorter. */
+  /** Tokens of a sequence. Default 1024, of the model's own text 256, or the model's context where it is shorter. */
   readonly sequenceLength?: number;
-  /** Starts every sequence with the beginning-of-sequence token; default as the tokenizer's config says. */
+  /** Starts every sequence of texts with the beginning-of-sequence token; default as the tokenizer's config says. */
   readonly bos?: "auto" | "always" | "never";
   /**
    * Shows each layer the inputs that the quantized layers before it give. Default true, and false for a model that will be
@@ -42,3 +45,5 @@ export interface CompensatedCalibration {
 export const DEFAULT_CALIBRATION_TOKENS = 131_072;
 export const DEFAULT_GRADIENT_TOKENS = 8192;
 export const DEFAULT_SEQUENCE_LENGTH = 1024;
+export const DEFAULT_OWN_TOKENS = 8192;
+export const DEFAULT_OWN_LENGTH = 256;

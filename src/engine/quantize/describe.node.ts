@@ -10,6 +10,7 @@ import {
   type QuantizationConfig,
   RESIDUAL_FILE,
 } from "../../checkpoint/quantization.ts";
+import type { CalibrationRequest } from "../calibrate/request.ts";
 import { type TuneResult, tuneSettings } from "../tuning/options.ts";
 import type { TuneRequest } from "../tuning/sequences.ts";
 import { digest } from "./journal.node.ts";
@@ -22,7 +23,7 @@ export function requestOf(
   tensors: readonly Tensor[],
   plan: TensorPlan,
   { calibrate, tune }: QuantizeRun,
-  sequences: readonly (readonly number[])[] | undefined,
+  calibration: CalibrationRequest | undefined,
   tuning: TuneRequest | undefined,
 ): string {
   const { texts: _, ids: __, ...options } = calibrate ?? {};
@@ -31,7 +32,11 @@ export function requestOf(
     source: checkpoint.source,
     tensors: tensors.map(({ name, shape, encoding, byteLength }) => [name, shape, encoding, byteLength]),
     plan: [...plan],
-    calibrate: sequences && { ...options, ids: digest(JSON.stringify(sequences)) },
+    calibrate: calibration && {
+      ...options,
+      ...calibration,
+      given: digest(JSON.stringify(calibration.given ?? null)),
+    },
     tune: tuning && {
       ...tuning,
       ...tuneSettings(tune!),

@@ -10,13 +10,8 @@ import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
 import { openWasm } from "../../ops/wasm.ts";
-import { createTokenizer } from "../../text/tokenizer.ts";
-import {
-  type CalibrateOptions,
-  DEFAULT_CALIBRATION_TOKENS,
-  DEFAULT_SEQUENCE_LENGTH,
-} from "../calibrate/options.ts";
-import { calibrationSequences } from "../calibrate/sequences.ts";
+import { type CalibrationRequest, calibrationRequest } from "../calibrate/request.ts";
+import { firstToken, sampleText } from "../ownText.ts";
 import { tuneRequest } from "../tuning/sequences.ts";
 import { removeTuning } from "../tuning/state.node.ts";
 import { tieMissingHead } from "../weights.ts";
@@ -52,12 +47,12 @@ export async function quantizeCheckpoint(
     decoderFor(checkpoint.source, checkpoint.config, checkpoint.tensors),
     checkpoint,
   );
-  const sequences = run.calibrate && sequencesOf(checkpoint, decoder, run.calibrate);
+  const calibration = run.calibrate && calibrationRequest(checkpoint, decoder, run.calibrate);
   const tensors = keptTensors(checkpoint);
   const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan));
   const total = sum(tensors.map(({ shape }) => elements(shape)));
   const tuning = run.tune && tuneRequest(checkpoint, decoder, run.tune, run.calibrate);
-  const request = requestOf(checkpoint, tensors, plan, run, sequences, tuning);
+  const request = requestOf(checkpoint, tensors, plan, run, calibration, tuning);
   const { resume = true } = run;
   const output = await createFolder(folder, {
     resume: async (path) => resume && (await journalMatches(path, request)),
@@ -81,11 +76,11 @@ export async function quantizeCheckpoint(
       tunedRun.onProgress("tune", "", 0, 1, await expectedSeconds(decoder, tuning, pool.threads));
       if (output.resumed) await untune(tunedRun);
     }
-    const calibrated = sequences ? decoder.layers.flatMap((_, index) => weightsOf(decoder, index)) : [];
+    const calibrated = calibration ? decoder.layers.flatMap((_, index) => weightsOf(decoder, index)) : [];
     const later = new Set(calibrated.filter((name) => plan.has(name)));
     const now = tensors.filter(({ name }) => !later.has(name));
     await quantizeTensors(now, plan, store, pool, run.signal);
-    if (sequences) await calibrate(checkpoint, decoder, plan, sequences, store, pool, run);
+    if (calibration) await calibrate(checkpoint, decoder, plan, calibration, store, pool, run);
     if (tunedRun) tuned = await tuneQuantized(tunedRun);
     if (run.residual) {
       const written = store;
@@ -144,40 +139,27 @@ async function calibrate(
   checkpoint: Checkpoint,
   decoder: DecoderSpec,
   plan: TensorPlan,
-  sequences: readonly (readonly number[])[],
+  { given, samples, sequenceLength }: CalibrationRequest,
   store: TensorStore,
   pool: Pool,
   run: QuantizeRun,
 ): Promise<void> {
   const backend = await openWasm({ threads: pool.threads, spawn: spawnNodeWorker });
   try {
+    const { signal } = run;
+    const onProgress = (done: number, total: number) =>
+      store.progress("sample", `sampling text, ${Math.floor((100 * done) / total)}%`);
+    // A run that goes on draws the same anew: always from one seed.
+    const own = { sequences: samples, sequenceLength, first: firstToken(checkpoint), seed: 0 };
+    const sampled = () => sampleText({ spec: decoder, checkpoint, backend, ...own, onProgress, signal });
+    const sequences = given ?? (await sampled());
     await quantizeLayers({
-      ...{ decoder, checkpoint, backend, pool, plan, sequences, store, signal: run.signal },
+      ...{ decoder, checkpoint, backend, pool, plan, sequences, store, signal },
       options: run.calibrate!,
     });
   } finally {
     backend.dispose();
   }
-}
-
-function sequencesOf(
-  checkpoint: Checkpoint,
-  decoder: DecoderSpec,
-  { texts, ids, tokens, sequenceLength, bos }: CalibrateOptions,
-): readonly (readonly number[])[] {
-  if (ids) return ids;
-  if (!checkpoint.tokenizer) {
-    throw new UsageError(`${checkpoint.source}: has no tokenizer to read calibration texts with`);
-  }
-  return calibrationSequences(
-    texts ?? [],
-    createTokenizer(checkpoint.tokenizer, checkpoint.generationConfig),
-    {
-      tokens: tokens ?? DEFAULT_CALIBRATION_TOKENS,
-      sequenceLength: sequenceLength ?? Math.min(DEFAULT_SEQUENCE_LENGTH, decoder.contextLength),
-      bos,
-    },
-  );
 }
 
 /**
@@ -193,7 +175,8 @@ function progressOf(total: number, { onProgress }: QuantizeRun) {
     if (calibrationStarts || resumed !== first?.resumed) first = undefined;
     first ??= { time, done, resumed };
     const seconds = (time - first.time) / 1000;
-    const weightsPerSecond = done > first.done ? (done - first.done) / seconds : undefined;
+    const weightsPerSecond =
+      done > first.done && phase !== "sample" ? (done - first.done) / seconds : undefined;
     const secondsLeft = weightsPerSecond && (total - done) / weightsPerSecond;
     onProgress?.({ phase, tensor, done, total, weightsPerSecond, secondsLeft });
   };

@@ -12,16 +12,16 @@ import type { QuantizeOptions } from "./plan.ts";
 export interface QuantizeProgress {
   /**
    * `round`: weights become codes; `gradients`: calibration tokens tell which errors matter; `observe` and `advance`:
-   * they go through a layer; `residual`: what rounding took is stored; `sample`: the float model makes up text to tune
-   * on; `tune`: scales and norms are tuned.
+   * they go through a layer; `residual`: what rounding took is stored; `sample`: the float model makes up text to
+   * calibrate or tune on; `tune`: scales and norms are tuned.
    */
   readonly phase: "round" | "gradients" | "observe" | "advance" | "residual" | "sample" | "tune";
-  /** The tensor or layer at work, how much of the gradients is done, or the step. */
+  /** The tensor or layer at work, how much of gradients or text is done, or the step. */
   readonly tensor: string;
-  /** Weights done and in all; shares of the phase when sampling and tuning. */
+  /** Weights done and in all; shares of the phase when tuning and sampling for it. */
   readonly done: number;
   readonly total: number;
-  /** The pace since this run began to compute, undefined at its start. */
+  /** The pace since this run began to compute, undefined at its start and when sampling. */
   readonly weightsPerSecond: number | undefined;
   /** What that pace promises; before the first weight, once, for `tune` what tuning will take. */
   readonly secondsLeft: number | undefined;

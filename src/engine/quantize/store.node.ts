@@ -12,7 +12,7 @@ import type { TensorPlan } from "./plan.ts";
 
 /** `done` weights, of which an earlier run did `resumed`. */
 type Report = (
-  phase: "round" | "gradients" | "observe" | "advance",
+  phase: "round" | "sample" | "gradients" | "observe" | "advance",
   tensor: string,
   done: number,
   resumed: number,

@@ -7,6 +7,7 @@ import { createTokenizer } from "../../text/tokenizer.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
 import { firstToken } from "../ownText.ts";
 import { tieMissingHead } from "../weights.ts";
+import { checkWhole } from "../wholeNumber.ts";
 import {
   DEFAULT_NORMS,
   DEFAULT_SEQUENCE_LENGTH,
@@ -51,12 +52,8 @@ export function wordsOf({ spec: _, given, first, ...numbers }: SensitivityReques
 function checkedNumbers(spec: DecoderSpec, options: SensitivityOptions) {
   const { sequences = DEFAULT_SEQUENCES, norms = DEFAULT_NORMS, seed = 0 } = options;
   const { sequenceLength = Math.min(DEFAULT_SEQUENCE_LENGTH, spec.contextLength) } = options;
-  const whole = (name: string, value: number, most: number) => {
-    if (Number.isInteger(value) && value >= 1 && value <= most) return;
-    throw new UsageError(`${name} ${value}: takes a whole number from 1 to ${most}`);
-  };
-  whole("sequences", sequences, 65_536);
-  whole("sequenceLength", sequenceLength, spec.contextLength);
+  checkWhole("sequences", sequences, 65_536);
+  checkWhole("sequenceLength", sequenceLength, spec.contextLength);
   if (norms.length === 0 || norms.some((norm) => !(norm > 0 && norm <= 1))) {
     throw new UsageError(`norms ${norms.join(", ")}: takes numbers above 0, at most 1`);
   }

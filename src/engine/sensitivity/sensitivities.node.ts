@@ -5,7 +5,10 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { openWasm } from "../../ops/wasm.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import type { InputGram } from "../calibrate/layerPass.ts";
-import { DEFAULT_SEQUENCE_LENGTH as DEFAULT_CALIBRATION_LENGTH } from "../calibrate/options.ts";
+import {
+  DEFAULT_SEQUENCE_LENGTH as DEFAULT_CALIBRATION_LENGTH,
+  DEFAULT_OWN_TOKENS,
+} from "../calibrate/options.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
 import { sampleText } from "../ownText.ts";
 import { createPool } from "../quantize/pool.node.ts";
@@ -48,7 +51,9 @@ export async function sensitivities(
   const wantsParts = cache.parts.length < request.sequences;
   const wantsGains = run.gains === true && cache.gains === undefined;
   if (wantsParts || wantsGains) {
-    await withSequences(checkpoint, request, run, async (backend, sequences) => {
+    const sequences = wantsGains ? samplesWithGains(request) : request.sequences;
+    await withSequences(checkpoint, { ...request, sequences }, run, async (backend, all) => {
+      const sequences = all.slice(0, request.sequences);
       const common = { checkpoint, backend, ...request, sequences };
       if (wantsParts) {
         const { onProgress, signal } = run;
@@ -59,7 +64,7 @@ export async function sensitivities(
       }
       if (wantsGains) {
         const gains = await measureGains(
-          { ...common, sequences: gainSequences(checkpoint, request, run) ?? sequences },
+          { ...common, sequences: gainSequences(checkpoint, request, run) ?? all },
           run,
         );
         await cache.setGains(names.map((name) => gains.get(name) ?? 1));
@@ -91,9 +96,14 @@ export async function withSequences(
   }
 }
 
-/** Hessians need more tokens than gradients; undefined where no texts are given. */
+/** Hessians need more tokens than gradients: of texts, and of the model's own what calibration takes of it. */
 const GAIN_TOKENS = 16_384;
 
+function samplesWithGains({ sequences, sequenceLength }: SensitivityRequest): number {
+  return Math.max(sequences, Math.ceil(DEFAULT_OWN_TOKENS / sequenceLength));
+}
+
+/** Undefined where no texts are given. */
 function gainSequences(
   { tokenizer, generationConfig }: Checkpoint,
   { spec }: SensitivityRequest,

@@ -5,8 +5,8 @@ export interface TuneOptions {
   /** Tokens of a step. Default 1024. */
   readonly tokens?: number;
   /**
-   * Texts like those the model will see, or token sequences as they are. Default: what calibration reads; without
-   * calibration, samples of the float model.
+   * Texts like those the model will see, or token sequences as they are. Default: what calibration is given
+   * to read; else samples of the float model.
    */
   readonly texts?: readonly string[];
   readonly ids?: readonly (readonly number[])[];

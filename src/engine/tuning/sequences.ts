@@ -4,6 +4,7 @@ import type { DecoderSpec } from "../../models/decoder.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import type { CalibrateOptions } from "../calibrate/options.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
+import { checkWhole } from "../wholeNumber.ts";
 import { DEFAULT_TUNE_LENGTH, DEFAULT_TUNE_TOKENS, type TuneOptions } from "./options.ts";
 
 /** Most tokens to learn from: more steps read them again. Samples cost as much as learning from them. */
@@ -33,14 +34,9 @@ export function tuneRequest(
 ): TuneRequest {
   const { steps, tokens = DEFAULT_TUNE_TOKENS } = options;
   const { sequenceLength = Math.min(DEFAULT_TUNE_LENGTH, spec.contextLength) } = options;
-  for (const [name, value, most] of [
-    ["steps", steps, 1_000_000],
-    ["tokens", tokens, 2 ** 22],
-    ["sequenceLength", sequenceLength, spec.contextLength],
-  ] as const) {
-    if (Number.isInteger(value) && value >= 1 && value <= most) continue;
-    throw new UsageError(`tune.${name} ${value}: takes a whole number from 1 to ${most}`);
-  }
+  checkWhole("tune.steps", steps, 1_000_000);
+  checkWhole("tune.tokens", tokens, 2 ** 22);
+  checkWhole("tune.sequenceLength", sequenceLength, spec.contextLength);
   const wanted = (most: number) => {
     const training = Math.min(steps * tokens, most);
     return training + Math.min(HELD_OUT_TOKENS, HELD_OUT_SHARE * training);
