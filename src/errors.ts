@@ -36,6 +36,11 @@ export class UnsupportedError extends HalftoneError {
   override name = "UnsupportedError";
 }
 
+/** The device has no memory left for what was asked. */
+export class MemoryError extends HalftoneError {
+  override name = "MemoryError";
+}
+
 /** A wrong argument: flag, option, prompt too long, missing file. */
 export class UsageError extends HalftoneError {
   override name = "UsageError";

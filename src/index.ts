@@ -14,7 +14,7 @@ export { Generation } from "./engine/generation.ts";
 export { Model, type ModelOptions } from "./engine/model.ts";
 export { type PerplexityOptions, type PerplexityResult, perplexity } from "./engine/perplexity.ts";
 export type { SamplerOptions } from "./engine/sampler/options.ts";
-export { CheckpointError, HalftoneError, UnsupportedError, UsageError } from "./errors.ts";
+export { CheckpointError, HalftoneError, MemoryError, UnsupportedError, UsageError } from "./errors.ts";
 export { ReferenceBackend } from "./ops/reference.ts";
 export { openWasm } from "./ops/wasm.ts";
 export type { ChatMessage } from "./text/chatTemplate.ts";

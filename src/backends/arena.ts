@@ -1,4 +1,4 @@
-import { HalftoneError } from "../errors.ts";
+import { MemoryError } from "../errors.ts";
 
 const ALIGNMENT = 64;
 
@@ -32,7 +32,7 @@ export class Arena {
       start = atEnd ? last!.start : this.#end;
       if (!this.#grow(start + size)) {
         const used = Math.round(this.bytesAllocated / 2 ** 20);
-        throw new HalftoneError(
+        throw new MemoryError(
           `out of memory: ${Math.ceil(byteLength / 2 ** 20)} MB more do not fit beside ${used} MB; take a smaller model, fewer bits or a shorter context`,
         );
       }

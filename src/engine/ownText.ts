@@ -6,6 +6,7 @@
  */
 import type { Backend } from "../backends/backend.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { MemoryError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { createTokenizer } from "../text/tokenizer.ts";
 import { KeyValueCache } from "./kvCache.ts";
@@ -40,9 +41,21 @@ const CACHE_BYTES = 2 ** 29;
 
 /**
  * Sequences that a float model makes up at temperature 1. They depend neither on the backend's threads nor on how many
- * there are.
+ * there are. Throws a MemoryError for a model that the backend cannot hold whole.
  */
 export async function sampleText(run: OwnTextRun): Promise<number[][]> {
+  try {
+    return await sampleWhole(run);
+  } catch (cause) {
+    if (!(cause instanceof MemoryError)) throw cause;
+    throw new MemoryError(
+      `${run.checkpoint.source}: too large to make up text, which takes the whole float model in memory; give a text, which goes through it a layer at a time`,
+      { cause },
+    );
+  }
+}
+
+async function sampleWhole(run: OwnTextRun): Promise<number[][]> {
   const { spec, checkpoint, backend, sequenceLength, seed, onProgress } = run;
   const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
   const fitting = Math.floor(CACHE_BYTES / sequenceLength / KeyValueCache.bytesPerPosition(spec, "f32"));

@@ -3,7 +3,9 @@ import { spawnNodeWorker } from "../../src/backends/wasm/workers.node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { firstToken, sampleText } from "../../src/engine/ownText.ts";
 import { tieMissingHead } from "../../src/engine/weights.ts";
+import { MemoryError } from "../../src/errors.ts";
 import { decoderFor } from "../../src/models/registry.ts";
+import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
 
 const checkpoint = await openCheckpoint("test/fixtures/models/gemma2");
@@ -29,6 +31,15 @@ it("is the same however many sequences are drawn side by side, at any thread cou
   expect(await sampled(2, 1, 35)).toEqual(all.slice(35));
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
   expect(seen.at(-1)).toBe(1);
+});
+
+it("asks for a text where the model does not fit", async () => {
+  const backend = new ReferenceBackend();
+  backend.loadLinear = () => {
+    throw new MemoryError("out of memory");
+  };
+  const text = { spec, checkpoint, backend, sequences: 1, sequenceLength: 4, first: 5, seed: 0 };
+  await expect(sampleText(text)).rejects.toThrow(/gemma2: too large to make up text.* give a text/);
 });
 
 it("begins with token 0 where there is no tokenizer", () => {
