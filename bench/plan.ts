@@ -9,6 +9,7 @@
  *   [--memory 62MB,72MB]                                    whole files, embedding and head planned too
  *   [--speed .5,.7,.9]                                      targets, as shares of the fastest plan's speed
  *   [--calibrate FILE ... --calibration-tokens 131072]      for all of them
+ *   [--no-balance]                                          data-free without scaling channels first
  *   [--only bits,memory,speed]
  */
 import { readFileSync } from "node:fs";
@@ -16,7 +17,7 @@ import { availableParallelism, cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
 import type { Choice } from "../src/budget/plan.ts";
-import { costsOf, layerFacts, paletteOf } from "../src/cli/budget.ts";
+import { costsOf, layerFacts, modelToRound, paletteOf } from "../src/cli/budget.ts";
 import { byteCount } from "../src/cli/flag.ts";
 import { measureChoice } from "../src/cli/measurePlan.ts";
 import { plannableModel } from "../src/engine/planning/layers.ts";
@@ -42,6 +43,7 @@ const { values: flags } = parseArgs({
     speed: { type: "string", default: ".5,.7,.9" },
     calibrate: { type: "string", multiple: true, default: [] },
     "calibration-tokens": { type: "string", default: "131072" },
+    "no-balance": { type: "boolean", default: false },
     only: { type: "string", default: "bits,memory,speed" },
     json: { type: "boolean", default: false },
   },
@@ -62,12 +64,14 @@ const plannerFlags = {
     sensitivities: undefined,
     sequences: Number(flags.sequences),
     calibrate: flags.calibrate,
+    noBalance: flags["no-balance"],
     threads,
     bos: flags.bos as "auto" | "always" | "never",
   },
   ...{ schemes: flags.schemes, embeddingScheme: flags["embedding-scheme"], batch: 1, remeasure: true },
 };
-const facts = await layerFacts(checkpoint, plannerFlags);
+const rounded = await modelToRound(checkpoint, plannerFlags);
+const facts = await layerFacts(rounded, plannerFlags);
 const costs = only.includes("speed") ? await costsOf(checkpoint, plannerFlags) : undefined;
 const planner = new Planner(checkpoint, {
   ...{ ...facts, costs, palette: paletteOf(flags.schemes), embeddingScheme: flags["embedding-scheme"] },
@@ -97,10 +101,11 @@ const calibrate =
 
 async function score(label: string, choice: readonly Choice[]) {
   const predicted = planner.predict(choice);
-  const result = await measureChoice(checkpoint, choice, {
+  const result = await measureChoice(rounded, choice, {
     ...scoring,
     threads,
     calibrate,
+    balance: flags["no-balance"] ? false : undefined,
     against: original,
   });
   const row = {

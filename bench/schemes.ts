@@ -6,7 +6,7 @@
  * PREFIX.windows.json and PREFIX.calibration.json, for bench/oracle/llamacpp.py.
  *
  * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate own|FILE --calibration-tokens 81920] [--json]
- *   [--tune-steps 60] [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
+ *   [--tune-steps 60] [--no-balance] [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
  */
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,6 +28,7 @@ const { values: flags } = parseArgs({
     calibrate: { type: "string", multiple: true, default: [] },
     "calibration-tokens": { type: "string", default: "81920" },
     "tune-steps": { type: "string", default: "0" },
+    "no-balance": { type: "boolean", default: false },
     ids: { type: "string" },
     schemes: { type: "string" },
     context: { type: "string", default: "512" },
@@ -46,6 +47,7 @@ const windows = Number(flags.windows);
 const seed = Number(flags.seed);
 const ownText = flags.calibrate.includes("own");
 const tuneSteps = Number(flags["tune-steps"]);
+const noBalance = flags["no-balance"];
 const threads = flags.threads ? Number(flags.threads) : undefined;
 const schemes = (flags.schemes?.split(",") ?? defaultSchemes()).map((name) => parseScheme(name).name);
 
@@ -62,6 +64,8 @@ interface SchemeResult
   readonly ownText?: boolean;
   /** 0 is not tuned. */
   readonly tuneSteps?: number;
+  /** Whether channels were scaled first. */
+  readonly balanced?: boolean;
   readonly seed: number;
   /** Of the linear layers, scales included. */
   readonly bitsPerWeight: number;
@@ -84,6 +88,7 @@ const find = (scheme: string, calibrationTokens: number) =>
       r.model === model &&
       r.scheme === scheme &&
       r.calibrationTokens === calibrationTokens &&
+      (scheme === "float" || (r.balanced ?? false) === (calibrationTokens === 0 && !noBalance)) &&
       (calibrationTokens === 0 || (r.ownText ?? false) === ownText) &&
       (scheme === "float" || (r.tuneSteps ?? 0) === tuneSteps) &&
       r.seed === seed,
@@ -139,6 +144,7 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
     const quantized = await quantizeCheckpoint(checkpoint, folder, {
       ...{ scheme, embeddingScheme: "f32", seed, threads },
       calibrate: calibrationTokens > 0 ? calibrate : undefined,
+      balance: noBalance ? false : undefined,
       tune: tuneSteps > 0 ? { steps: tuneSteps, bos, texts: textsToTuneOn } : undefined,
     });
     await checkpoint.close();
@@ -158,6 +164,7 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
         tokens,
       },
       ...{ meanKlDivergence, klDivergence99, topAgreement },
+      balanced: quantized.balanced,
       bitsPerWeight: quantized.linearBitsPerWeight,
       quantizeSeconds: quantized.seconds,
     };
@@ -173,11 +180,12 @@ else {
     r.scheme,
     `${r.calibrationTokens}${r.ownText && r.calibrationTokens > 0 ? " own" : ""}`,
     String(r.tuneSteps ?? 0),
+    r.balanced ? "yes" : "",
     r.perplexity.toPrecision(4),
     r.meanKlDivergence?.toPrecision(3) ?? "",
     r.klDivergence99?.toPrecision(3) ?? "",
     r.topAgreement?.toFixed(3) ?? "",
   ]);
-  const numbers = ["calibration tokens", "tune steps", "perplexity", "KL", "KL 99%", "same top"];
+  const numbers = ["calibration tokens", "tune steps", "balanced", "perplexity", "KL", "KL 99%", "same top"];
   console.log(table(["scheme", ...numbers], rows));
 }

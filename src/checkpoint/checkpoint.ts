@@ -50,6 +50,16 @@ export interface TokenizerFiles {
   readonly chatTemplate?: string;
 }
 
+/** How a float model was balanced. */
+export interface Balance {
+  /** Tokens that the sizes of its inputs were measured on. */
+  readonly tokens: number;
+  /** Of the ratio of inputs to weights that channels were scaled by. */
+  readonly exponent: number;
+  /** SHA-256 of all scales in hex: two models balanced with the same are the same. */
+  readonly digest: string;
+}
+
 /** A model at rest, whatever its format. */
 export interface Checkpoint {
   /** The folder, file or package, as the user named it. */
@@ -62,6 +72,8 @@ export interface Checkpoint {
   /** By Hugging Face name. Quantized Halftone checkpoints hold `NAME.codes`, `NAME.scales` here too. */
   readonly tensors: ReadonlyMap<string, Tensor>;
   readonly tokenizer: TokenizerFiles | undefined;
+  /** Set where a float model's channels were scaled for data-free rounding, see docs/palette.md, "Balancing". */
+  readonly balance?: Balance;
   /** Opens another file of the model's folder; undefined when it is not there. Only formats of folders have it. */
   openFile?(file: string): Promise<ByteSource | undefined>;
   close(): Promise<void>;

@@ -60,6 +60,13 @@ export async function createFolder(
   };
 }
 
+/** Throws the UsageError with which {@link createFolder} would refuse a destination. */
+export async function requireFree(destination: string): Promise<void> {
+  const folder = withoutSlash(destination);
+  await requireEmpty(folder);
+  await requireOurs(partialOf(folder), folder);
+}
+
 /**
  * Makes `path` and the folders above it that are missing. Not in one recursive call: where the system says that a
  * name does not exist however often its parent is made (/proc), Node's never ends.

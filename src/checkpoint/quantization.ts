@@ -46,6 +46,8 @@ export interface QuantizationConfig {
   readonly source?: string;
   /** What quantizing lost, in a file beside the weights; see docs/compensation.md. */
   readonly residual?: StoredResidual;
+  /** How the float model's channels were scaled before: for people. See docs/palette.md, "Balancing". */
+  readonly balance?: Readonly<Record<string, number>>;
   /** How scales and norms were tuned afterwards, and what it brought: for people. See docs/tuning.md. */
   readonly tuning?: Readonly<Record<string, number>>;
 }

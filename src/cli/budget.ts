@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { problemsOf } from "../budget/problem.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { balanceCheckpoint } from "../engine/balance/balance.node.ts";
 import { Costs } from "../engine/planning/costs.ts";
 import { defaultPalette, type LayerFacts, lossKey, type ModelBudget } from "../engine/planning/problem.ts";
 import { costProfile } from "../engine/planning/profile.node.ts";
@@ -41,6 +42,7 @@ export interface FactFlags {
   readonly sequences: number;
   readonly calibrate: readonly string[];
   readonly bos: "auto" | "always" | "never";
+  readonly noBalance: boolean;
   readonly threads: number | undefined;
 }
 
@@ -76,6 +78,21 @@ const sensitivitiesSchema = z.object({
   layers: z.array(layerSchema).min(1),
   measured: z.array(z.object({ layer: z.string(), option: z.string(), loss: z.number() })).optional(),
 });
+
+/** The float model as quantizing will round it: balanced, unless it will be calibrated or the flags say otherwise. */
+export async function modelToRound(
+  checkpoint: Checkpoint,
+  { calibrate, noBalance, threads }: Pick<FactFlags, "calibrate" | "noBalance" | "threads">,
+): Promise<Checkpoint> {
+  if (noBalance || calibrate.length > 0) return checkpoint;
+  const line = progressLine("balancing");
+  try {
+    const onProgress = (done: number, total: number) => line.update(done, total);
+    return await balanceCheckpoint(checkpoint, { threads, onProgress, signal: interruptible() });
+  } finally {
+    line.clear();
+  }
+}
 
 /**
  * How much each layer of a float model matters: as the file of `--sensitivities` says, or measured and then known for

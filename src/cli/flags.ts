@@ -11,6 +11,7 @@ import {
   context,
   engineFlags,
   json,
+  noBalance,
   output,
   samplingFlags,
   speculationFlags,
@@ -43,6 +44,7 @@ export const quantizeFlags = {
   }),
   ...budgetFlags,
   noRotation: toggle({ help: "quantize in the original basis" }),
+  noBalance,
   calibrate: texts({
     value: "own|FILE",
     environment: false,
@@ -136,6 +138,7 @@ export const planFlags = {
     environment: false,
     help: "plan for a quantization calibrated on the model's own text, or this UTF-8 text; FILE may be repeated",
   }),
+  noBalance,
   threads: number(threads, { help: "threads that measure and will run the model", standard: "all cores" }),
   json,
   ...commonFlags,
@@ -162,6 +165,7 @@ export const sensitivitiesFlags = {
   bos: choice(["auto", "always", "never"], "auto", {
     help: "begin every sequence of that text with BOS; auto: as the tokenizer's config says",
   }),
+  noBalance,
   gains: toggle({ environment: false, help: "measure too what calibration leaves of each tensor's loss" }),
   losses: text({
     value: "SCHEME,...",

@@ -12,6 +12,7 @@ export interface MeasureOptions extends Pick<PerplexityOptions, "context" | "win
   readonly text: string;
   readonly threads: number | undefined;
   readonly calibrate?: CalibrateOptions;
+  readonly balance?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -19,12 +20,12 @@ export interface MeasureOptions extends Pick<PerplexityOptions, "context" | "win
 export async function measureChoice(
   checkpoint: Checkpoint,
   choice: readonly Choice[],
-  { text, threads, calibrate, signal, ...options }: MeasureOptions,
+  { text, threads, calibrate, balance, signal, ...options }: MeasureOptions,
 ): Promise<PerplexityResult & { readonly bytes: number }> {
   const folder = await mkdtemp(join(tmpdir(), "halftone-measure-"));
   try {
     const target = join(folder, "model");
-    const run = { scheme: "f32", choice, calibrate, threads, signal };
+    const run = { scheme: "f32", choice, calibrate, balance, threads, signal };
     const { fileBytes } = await quantizeCheckpoint(checkpoint, target, run);
     const model = await load(target, { threads, context: options.context });
     try {

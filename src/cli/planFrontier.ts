@@ -2,7 +2,7 @@ import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { type Frontier, frontier } from "../engine/planning/frontier.ts";
 import { Planner } from "../engine/planning/planner.ts";
 import { UsageError } from "../errors.ts";
-import { costsOf, layerFacts, paletteOf } from "./budget.ts";
+import { costsOf, layerFacts, modelToRound, paletteOf } from "./budget.ts";
 import { calibrationText } from "./calibrationText.ts";
 import { readTextFile, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
@@ -43,14 +43,16 @@ export async function planFrontier(name: string, flags: Flags): Promise<void> {
   const text = flags.measure === undefined ? undefined : await readTextFile(flags.measure, "--measure");
   const checkpoint = await openModel(name);
   try {
-    const facts = await layerFacts(checkpoint, flags);
+    const measures = flags.sensitivities === undefined || text !== undefined;
+    const rounded = measures ? await modelToRound(checkpoint, flags) : checkpoint;
+    const facts = await layerFacts(rounded, flags);
     const costs = await costsOf(checkpoint, flags);
     const palette = paletteOf(flags.schemes);
     const planner = new Planner(checkpoint, { ...facts, palette, embeddingScheme, costs });
     const line = progressLine("planning");
     const found = await frontier(planner, { count: COUNT, batch }, (done, total) => line.update(done, total));
     line.clear();
-    const measured = text === undefined ? [] : await measureAll(checkpoint, planner, text, flags);
+    const measured = text === undefined ? [] : await measureAll(rounded, planner, text, flags);
     if (flags.plot !== undefined) {
       const { frontierPlot } = await import("./frontierPlot.ts");
       await writeTextFile(flags.plot, frontierPlot(found, measured), "--plot");
@@ -67,7 +69,7 @@ async function measureAll(
   checkpoint: Checkpoint,
   planner: Planner,
   text: string,
-  { threads, windows, context, bos, calibrate: files }: Flags,
+  { threads, windows, context, bos, noBalance, calibrate: files }: Flags,
 ): Promise<MeasuredPoint[]> {
   const { measureChoice } = await import("./measurePlan.ts");
   const calibration = await calibrationText(files);
@@ -83,7 +85,8 @@ async function measureAll(
         ["single", `tcq-s-${bits}`, planner.singleScheme(`tcq-s-${bits}`)],
       ] as const) {
         line.update(points.length, 2 * MEASURED_BITS.length, label);
-        const options = { text, threads, windows, context, bos, calibrate, signal };
+        const balance = noBalance ? false : undefined;
+        const options = { text, threads, windows, context, bos, calibrate, balance, signal };
         const { bytes, perplexity } = await measureChoice(checkpoint, choice, options);
         const predictedLoss = planner.predict(choice).loss;
         points.push({ kind, label, bits: planner.linearBits(choice), bytes, perplexity, predictedLoss });

@@ -6,7 +6,15 @@ import { Planner, type PlannerOptions } from "../engine/planning/planner.ts";
 import type { ModelBudget } from "../engine/planning/problem.ts";
 import { planWithRows } from "../engine/planning/rows.ts";
 import { UsageError } from "../errors.ts";
-import { budgetOf, costsOf, layerFacts, type PlannerFlags, paletteOf, rowFactsOf } from "./budget.ts";
+import {
+  budgetOf,
+  costsOf,
+  layerFacts,
+  modelToRound,
+  type PlannerFlags,
+  paletteOf,
+  rowFactsOf,
+} from "./budget.ts";
 import { writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
@@ -22,7 +30,7 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
     throw new UsageError("nothing to spend; give --bits N, --memory SIZE or --speed N");
   const checkpoint = await openModel(name);
   try {
-    const plan = await makePlan(checkpoint, budget, flags, true);
+    const { plan } = await makePlan(checkpoint, budget, flags, true);
     if (flags.output !== undefined) {
       await writeTextFile(flags.output, `${JSON.stringify(plan, null, 2)}\n`, "-o");
       remark(`${flags.output} written`);
@@ -39,13 +47,13 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
   }
 }
 
-/** Plans a model as the flags say; `timed` predicts the speed whatever the budget is. */
+/** Plans a model as the flags say, and gives what was measured too; `timed` predicts the speed whatever the budget is. */
 export async function makePlan(
   checkpoint: Checkpoint,
   budget: ModelBudget,
   flags: PlannerFlags & { readonly rows: string | undefined },
   timed = false,
-): Promise<ModelPlan> {
+): Promise<{ readonly plan: ModelPlan; readonly measured: Checkpoint }> {
   const slowdown = flags.rows === undefined ? undefined : parseShare(flags.rows, "--rows");
   if (slowdown !== undefined && flags.batch > 1) {
     throw new UsageError("--rows are measured for one sequence; leave out --batch");
@@ -53,20 +61,27 @@ export async function makePlan(
   const palette = paletteOf(flags.schemes);
   const { embeddingScheme } = flags;
   if (!("tokensPerSecond" in budget)) await checkSize(checkpoint, budget, { palette, embeddingScheme });
-  const facts = await layerFacts(checkpoint, flags);
+  const measures = flags.sensitivities === undefined || slowdown !== undefined;
+  const measured = measures ? await modelToRound(checkpoint, flags) : checkpoint;
+  const facts = await layerFacts(measured, flags);
   const options = { ...facts, palette, embeddingScheme };
   if (slowdown !== undefined) {
     const costs = await costsOf(checkpoint, flags);
-    const rows = await rowFactsOf(checkpoint, flags);
-    return planWithRows(checkpoint, { ...options, costs }, budget, { rows, slowdown });
+    const rows = await rowFactsOf(measured, flags);
+    return {
+      plan: await planWithRows(checkpoint, { ...options, costs }, budget, { rows, slowdown }),
+      measured,
+    };
   }
   if ("tokensPerSecond" in budget) {
-    return new Planner(checkpoint, { ...options, costs: await costsOf(checkpoint, flags) }).plan(budget);
+    const costs = await costsOf(checkpoint, flags);
+    return { plan: await new Planner(checkpoint, { ...options, costs }).plan(budget), measured };
   }
   const plan = await new Planner(checkpoint, options).plan(budget);
-  if (!timed) return plan;
+  if (!timed) return { plan, measured };
   const costs = await costsOf(checkpoint, flags);
-  return { ...plan, predicted: new Planner(checkpoint, { ...options, costs }).predict(plan.choice) };
+  const predicted = new Planner(checkpoint, { ...options, costs }).predict(plan.choice);
+  return { plan: { ...plan, predicted }, measured };
 }
 
 /** Refuses a size that no plan has, before anything is measured. */

@@ -29,21 +29,23 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const tune = await tuning(flags);
   const checkpoint = await openModel(name);
   const line = progressLine(`quantizing ${name}`);
-  const { scheme, embeddingScheme, noRotation, seed } = flags;
+  const { scheme, embeddingScheme, noRotation, noBalance, seed } = flags;
   const calibrate = text && calibration(text, flags);
   if (flags.forCompensation !== undefined && (!calibrate || flags.residual === "none")) {
     throw new UsageError("--for-compensation needs --calibrate and --residual BITS");
   }
   const signal = interruptible();
   try {
-    const plan = await planOf(checkpoint, flags);
+    const { plan, measured } = await planOf(checkpoint, flags);
     const bought = plan?.compensation;
     const residual = flags.residual === "none" ? bought?.bits : (Number(flags.residual) as ResidualBits);
-    const result = await quantizeCheckpoint(checkpoint, folder, {
+    // What is balanced for compensation is balanced otherwise.
+    const result = await quantizeCheckpoint(residual === undefined ? measured : checkpoint, folder, {
       scheme,
       embeddingScheme,
       choice: plan?.choice,
       rotate: !noRotation,
+      balance: noBalance ? false : undefined,
       seed,
       calibrate,
       tune,
@@ -57,6 +59,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
           return remark(`tuning will take about ${formatSeconds(secondsLeft!)} after quantizing`);
         }
         const doing = {
+          balance: "balancing",
           round: weightsPerSecond ? `${formatCount(weightsPerSecond)} weights/s` : tensor,
           gradients: `gradients ${tensor}`,
           observe: `observing ${tensor}`,
@@ -72,7 +75,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
     const schemes = plan ? { plan } : { scheme, embeddingScheme };
     if (flags.json) return await printJson({ ...schemes, ...result });
     await print(
-      `${folder}: ${plan ? planned(plan) : `${scheme}, embedding ${embeddingScheme}`}\n` +
+      `${folder}: ${plan ? planned(plan) : `${scheme}, embedding ${embeddingScheme}`}${result.balanced ? ", balanced" : ""}\n` +
         `${formatCount(result.weights)} weights, ${significant(result.bitsPerWeight)} bits each over all tensors, ` +
         `${significant(result.linearBitsPerWeight)} in the linear layers\n` +
         `${formatBytes(result.bytesBefore)} before, ${formatBytes(result.bytesAfter)} after, in ${formatSeconds(result.seconds)}\n` +
@@ -98,10 +101,10 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
 async function planOf(
   checkpoint: Checkpoint,
   flags: Invocation<typeof quantizeFlags>["flags"],
-): Promise<ModelPlan | undefined> {
+): Promise<{ readonly plan?: ModelPlan; readonly measured: Checkpoint }> {
   const budget = budgetOf(flags);
   if (flags.plan === undefined) {
-    if (budget === undefined) return undefined;
+    if (budget === undefined) return { measured: checkpoint };
     const { makePlan } = await import("./planModel.ts");
     return makePlan(checkpoint, budget, flags);
   }
@@ -110,7 +113,7 @@ async function planOf(
   try {
     const plan = parseModelPlan(value);
     await checkFits(plan, checkpoint);
-    return plan;
+    return { plan, measured: checkpoint };
   } catch (cause) {
     if (cause instanceof UsageError)
       throw new UsageError(`--plan ${flags.plan}: ${cause.message}`, { cause });

@@ -3,7 +3,7 @@ import type { SensitivityProgress } from "../engine/sensitivity/measure.ts";
 import type { Sensitivities } from "../engine/sensitivity/options.ts";
 import { type SensitivityRun, sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
-import { paletteOf } from "./budget.ts";
+import { modelToRound, paletteOf } from "./budget.ts";
 import { calibrationText } from "./calibrationText.ts";
 import { writeTextFile } from "./files.ts";
 import type { sensitivitiesFlags } from "./flags.ts";
@@ -42,8 +42,10 @@ export async function sensitivitiesVerb({
     },
   };
   try {
-    const found = await sensitivities(checkpoint, options);
-    const measured = schemes && (await actualLosses(checkpoint, schemes, { ...options, around }));
+    // Gains are for calibrating, which takes the model as it is.
+    const rounded = gains ? checkpoint : await modelToRound(checkpoint, flags);
+    const found = await sensitivities(rounded, options);
+    const measured = schemes && (await actualLosses(rounded, schemes, { ...options, around }));
     line.clear();
     const document = { ...found, ...(measured && { measured }) };
     if (flags.output !== undefined) {

@@ -14,6 +14,9 @@ export const commonFlags = {
 };
 
 export const json = toggle({ help: "print one JSON document on stdout" });
+export const noBalance = toggle({
+  help: "without the scaling of channels that lets data-free rounding lose less",
+});
 export const output = (help: string) => text({ value: "PATH", short: "o", environment: false, help });
 
 export const engineFlags = {

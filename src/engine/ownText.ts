@@ -5,6 +5,7 @@
  * @module
  */
 import type { Backend } from "../backends/backend.ts";
+import type { Operation } from "../backends/operation.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { MemoryError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
@@ -13,7 +14,7 @@ import { KeyValueCache } from "./kvCache.ts";
 import { floatSchemeFor } from "./model.ts";
 import { Runner } from "./runner.ts";
 import { createSampler } from "./sampler/sampler.ts";
-import { freeWeights, loadWeights } from "./weights.ts";
+import { freeWeights, type LoadedWeights, loadWeights } from "./weights.ts";
 
 interface SampleOptions {
   readonly sequences: number;
@@ -22,6 +23,8 @@ interface SampleOptions {
   /** The token that every sequence begins with, see {@link firstToken}. */
   readonly first: number;
   readonly seed: number;
+  /** Called after every step with the number of its tokens. */
+  readonly after?: (rows: number) => Promise<void>;
   /** Called after every token of all sequences drawn side by side. */
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
@@ -32,6 +35,17 @@ export interface OwnTextRun extends SampleOptions {
   readonly checkpoint: Checkpoint;
   /** Holds nothing else. */
   readonly backend: Backend;
+  /** Makes what watches the steps, of at most `rows` tokens. */
+  readonly watch?: (weights: LoadedWeights, rows: number) => StepWatcher;
+}
+
+/** Sees what goes on within steps. */
+export interface StepWatcher {
+  /** Adds operations to a step. */
+  change(operations: Operation[]): Operation[];
+  /** Called after each step with the number of its tokens. */
+  after(rows: number): Promise<void>;
+  free(): void;
 }
 
 /** Sequences decoded side by side at most: 32 take two thirds of the time of 16 and as much as 64. */
@@ -62,18 +76,22 @@ async function sampleWhole(run: OwnTextRun): Promise<number[][]> {
   const atOnce = Math.min(AT_ONCE, run.sequences, Math.max(1, fitting));
   const reading = { activations: "float" } as const;
   const shape = { sequences: atOnce, context: sequenceLength, chunk: atOnce };
-  const runner = new Runner(spec, weights, backend, { ...shape, reading });
+  const watcher = run.watch?.(weights, atOnce);
+  const change = watcher && ((operations: Operation[]) => watcher.change(operations));
+  const after = watcher && ((rows: number) => watcher.after(rows));
+  const runner = new Runner(spec, weights, backend, { ...shape, reading, change });
   const all: number[][] = [];
   try {
     for (let at = 0; at < run.sequences; at += atOnce) {
       const sequences = Math.min(atOnce, run.sequences - at);
       const report = (done: number, total: number) =>
         onProgress?.(at * total + sequences * done, run.sequences * total);
-      const drawn = { ...run, sequences, seed: seed + at, onProgress: report };
+      const drawn = { ...run, sequences, seed: seed + at, after, onProgress: report };
       all.push(...(await sampleSequences(runner, drawn)));
     }
   } finally {
     runner.dispose();
+    watcher?.free();
     freeWeights(weights, backend);
   }
   return all;
@@ -81,7 +99,7 @@ async function sampleWhole(run: OwnTextRun): Promise<number[][]> {
 
 /** Sequences drawn side by side by a runner that holds at least as many. */
 export async function sampleSequences(runner: Runner, options: SampleOptions): Promise<number[][]> {
-  const { sequences, sequenceLength: length, first, seed, onProgress, signal } = options;
+  const { sequences, sequenceLength: length, first, seed, after, onProgress, signal } = options;
   const { vocabularySize } = runner.spec;
   const samplers = Array.from({ length: sequences }, (_, s) => createSampler({ seed: seed + s }));
   const ids = samplers.map(() => [first]);
@@ -97,6 +115,7 @@ export async function sampleSequences(runner: Runner, options: SampleOptions): P
       },
       "all",
     );
+    await after?.(sequences);
     for (const s of places) {
       const row = logits.subarray(s * vocabularySize, (s + 1) * vocabularySize);
       ids[s].push(samplers[s].sample(row, { prompt: [], generated: [] }));

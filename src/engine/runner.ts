@@ -1,5 +1,5 @@
 import type { Backend, Program } from "../backends/backend.ts";
-import type { KeyValueType } from "../backends/operation.ts";
+import type { KeyValueType, Operation } from "../backends/operation.ts";
 import type { Slot } from "../backends/slot.ts";
 import { HalftoneError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
@@ -23,6 +23,8 @@ export interface RunnerOptions {
   readonly reading: Reading;
   /** How keys and values are held. Default `f32`. */
   readonly cacheType?: KeyValueType;
+  /** Changes the operations of every step before they are recorded. */
+  readonly change?: (operations: Operation[]) => Operation[];
 }
 
 /** Runs steps of a loaded decoder: keeps its cache, its buffers and the recorded programs. */
@@ -34,6 +36,7 @@ export class Runner {
   readonly reading: Reading;
   readonly #backend: Backend;
   readonly #buffers: StepBuffers;
+  readonly #change: (operations: Operation[]) => Operation[];
   /** What steps are recorded from; benchmarks time its parts. */
   readonly forwardPlan: ForwardPlan;
   readonly #programs = new Map<string, Program>();
@@ -46,6 +49,7 @@ export class Runner {
     this.#backend = backend;
     this.cache = new KeyValueCache(spec, backend, options.sequences, options.context, options.cacheType);
     this.#buffers = reserveBuffers(spec, backend, options.chunk);
+    this.#change = options.change ?? ((operations) => operations);
     this.forwardPlan = { spec, weights, cache: this.cache, buffers: this.#buffers };
   }
 
@@ -104,7 +108,10 @@ export class Runner {
     const key = `${rows} ${logitRows} ${readingKey(reading)}`;
     let program = this.#programs.get(key);
     if (program) this.#programs.delete(key);
-    else program = this.#backend.record(forward(this.forwardPlan, reading, rows, wanted, this.#logits));
+    else {
+      const operations = forward(this.forwardPlan, reading, rows, wanted, this.#logits);
+      program = this.#backend.record(this.#change(operations));
+    }
     this.#programs.set(key, program);
     if (this.#programs.size > PROGRAMS) {
       const [oldest, unused] = this.#programs.entries().next().value!;

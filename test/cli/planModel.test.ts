@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -85,6 +85,34 @@ test("own text calibrates, for a plan and what it is carried out with", async ()
   const carriedOut = ["--plan", at("own.json"), "--calibrate", "own", "--calibration-tokens", "1024"];
   const result = JSON.parse(await call("quantize", model, "-o", at("own"), ...carriedOut, "--json"));
   expect(result.fileBytes).toBe(plan.predicted.bytes);
+});
+
+test("without text, plans and models are for balanced channels, unless the flags say otherwise", async () => {
+  const quantized = async (name: string, ...args: string[]) => {
+    const result = JSON.parse(await call("quantize", model, "-o", at(name), "--json", ...args));
+    const { quantization_config } = JSON.parse(readFileSync(at(`${name}/config.json`), "utf8"));
+    expect(quantization_config.balance !== undefined).toBe(result.balanced);
+    return { ...result, bytes: readFileSync(at(`${name}/model.safetensors`)) };
+  };
+  const sensitivityFiles = () =>
+    readdirSync(model).filter((name) => name.startsWith("halftone-sensitivities"));
+  const before = sensitivityFiles().length;
+  const budget = ["--bits", "3", "--sequences", "1", "--schemes", "nuq-2,nuq-3,nuq-4"];
+  await call("plan", model, ...budget, "-o", at("balanced.json"));
+  expect(sensitivityFiles()).toHaveLength(before + 1);
+  const planned = await quantized("c", "--plan", at("balanced.json"));
+  const once = await quantized("d", ...budget);
+  expect([planned.balanced, once.balanced]).toEqual([true, true]);
+  expect(once.plan.model).toEqual(JSON.parse(readFileSync(at("balanced.json"), "utf8")).model);
+  expect(once.bytes.equals(planned.bytes)).toBe(true);
+  expect(sensitivityFiles()).toHaveLength(before + 1);
+  expect(await quantized("e", ...budget, "--no-balance")).toMatchObject({ balanced: false });
+  expect(sensitivityFiles()).toHaveLength(before + 2);
+  // What compensation takes of the inputs counts less.
+  const compensated = await quantized("f", ...budget, "--residual", "4");
+  expect(compensated.balanced).toBe(true);
+  expect(compensated.bytes.equals(once.bytes)).toBe(false);
+  expect(sensitivityFiles()).toHaveLength(before + 2);
 });
 
 test("mistakes are explained", async () => {

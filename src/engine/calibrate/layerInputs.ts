@@ -1,5 +1,4 @@
-import type { Operation } from "../../backends/operation.ts";
-import type { Slot } from "../../backends/slot.ts";
+import { InputCopies } from "./inputCopies.ts";
 import type { LayerPass, LoadedLayer } from "./layerPass.ts";
 
 /** Shows every distinct input of a layer's linear weights, [tokens, columns], and replaces the hidden states. */
@@ -10,28 +9,18 @@ export async function layerInputs(
   see: (weights: readonly string[], inputs: Float32Array) => void,
   signal?: AbortSignal,
 ): Promise<void> {
-  const { backend, stepRows } = pass;
-  const copies: { weights: string[]; size: number; out: Slot }[] = [];
-  const splice = (operations: Operation[]) => {
-    let linears = 0;
-    return operations.flatMap((operation): Operation[] => {
-      if (operation.op !== "linear") return [operation];
-      const { input, rows, weights } = operation;
-      const size = weights[0].columns;
-      const { out } = (copies[linears++] ??= {
-        weights: [...new Set(weights.map((handle) => layer.names.get(handle)!))],
-        size,
-        out: backend.reserve(stepRows * size * 4),
-      });
-      return [{ op: "suppress", input, out, rows, size, channels: 0 }, operation];
-    });
-  };
-  const show = async (rows: number) => {
-    for (const { weights, size, out } of copies) see(weights, await backend.readFloats(out, rows * size));
-  };
+  const copies = new InputCopies(pass.backend, pass.stepRows);
   try {
-    await pass.run(layer, hidden, { change: splice, after: show, keep: true, signal });
+    await pass.run(layer, hidden, {
+      change: (operations) => copies.change(operations),
+      after: (rows) =>
+        copies.show(rows, ({ weights, values }) =>
+          see([...new Set(weights.map((handle) => layer.names.get(handle)!))], values),
+        ),
+      keep: true,
+      signal,
+    });
   } finally {
-    for (const { out } of copies) backend.free(out);
+    copies.free();
   }
 }

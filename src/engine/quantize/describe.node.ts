@@ -32,6 +32,7 @@ export function requestOf(
     source: checkpoint.source,
     tensors: tensors.map(({ name, shape, encoding, byteLength }) => [name, shape, encoding, byteLength]),
     plan: [...plan],
+    balance: checkpoint.balance?.digest,
     calibrate: calibration && {
       ...options,
       ...calibration,
@@ -52,11 +53,13 @@ export function configOf(
   { residual: bits, channels, tune }: QuantizeRun,
   tuning?: TuneResult,
 ): Record<string, unknown> {
+  const { balance } = checkpoint;
   const quantization: QuantizationConfig = {
     quant_method: QUANT_METHOD,
     version: FORMAT_VERSION,
     source: checkpoint.source,
     tensors: Object.fromEntries(storedWeights(plan)),
+    ...(balance && { balance: { exponent: balance.exponent, tokens: balance.tokens } }),
     ...(bits && { residual: { file: RESIDUAL_FILE, bits, ...(channels && { channels }) } }),
     ...(tuning && { tuning: { ...tuneSettings(tune!), ...tuning } }),
   };

@@ -2,24 +2,24 @@ import { availableParallelism } from "node:os";
 import { spawnNodeWorker } from "../../backends/wasm/workers.node.ts";
 import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
 import { writeModelFiles } from "../../checkpoint/modelFiles.node.ts";
-import { createFolder } from "../../checkpoint/outputFolder.node.ts";
+import { createFolder, requireFree } from "../../checkpoint/outputFolder.node.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { filesByteLength } from "../../checkpoint/safetensors/shards.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
-import { UsageError } from "../../errors.ts";
+import { MemoryError, UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
-import { decoderFor } from "../../models/registry.ts";
 import { openWasm } from "../../ops/wasm.ts";
+import { balanceCheckpoint } from "../balance/balance.node.ts";
 import { type CalibrationRequest, calibrationRequest } from "../calibrate/request.ts";
 import { firstToken, sampleText } from "../ownText.ts";
 import { tuneRequest } from "../tuning/sequences.ts";
 import { removeTuning } from "../tuning/state.node.ts";
-import { tieMissingHead } from "../weights.ts";
+import { linearSpecs } from "../weights.ts";
 import { quantizeLayers, weightsOf } from "./calibrated.node.ts";
 import { configOf, requestOf } from "./describe.node.ts";
 import { keptTensors, storedEntries } from "./entries.ts";
 import { journalMatches, openJournal } from "./journal.node.ts";
-import { planTensors, type TensorPlan } from "./plan.ts";
+import { floatDecoder, planTensors, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
 import { writeResidual } from "./residual.node.ts";
 import { quantizeTensors } from "./round.node.ts";
@@ -32,7 +32,7 @@ import { expectedSeconds, type Tuned, type TunedRun, tuneQuantized, untune } fro
  * that was killed or aborted is continued by the next one with the same options. Any other failure leaves nothing.
  */
 export async function quantizeCheckpoint(
-  checkpoint: Checkpoint,
+  original: Checkpoint,
   folder: string,
   run: QuantizeRun,
 ): Promise<QuantizeResult> {
@@ -42,16 +42,15 @@ export async function quantizeCheckpoint(
       "a tuned model's norms do not fit the original weights that a residual restores; choose one",
     );
   }
-  const plan = planTensors(checkpoint, run);
-  const decoder = tieMissingHead(
-    decoderFor(checkpoint.source, checkpoint.config, checkpoint.tensors),
-    checkpoint,
-  );
-  const calibration = run.calibrate && calibrationRequest(checkpoint, decoder, run.calibrate);
+  const plan = planTensors(original, run);
+  const decoder = floatDecoder(original);
+  const calibration = run.calibrate && calibrationRequest(original, decoder, run.calibrate);
+  const tuning = run.tune && tuneRequest(original, decoder, run.tune, run.calibrate);
+  const rounds = linearSpecs(decoder).some(({ weight }) => plan.has(weight));
+  const checkpoint = rounds ? await balanced(original, folder, run) : original;
   const tensors = keptTensors(checkpoint);
   const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan));
   const total = sum(tensors.map(({ shape }) => elements(shape)));
-  const tuning = run.tune && tuneRequest(checkpoint, decoder, run.tune, run.calibrate);
   const request = requestOf(checkpoint, tensors, plan, run, calibration, tuning);
   const { resume = true } = run;
   const output = await createFolder(folder, {
@@ -108,7 +107,33 @@ export async function quantizeCheckpoint(
   } finally {
     await pool?.close();
   }
-  return { ...summary(folder, tensors, plan, entries, started), residualBytes, tuning: tuned?.result };
+  return {
+    ...summary(folder, tensors, plan, entries, started),
+    ...{ balanced: checkpoint.balance !== undefined, residualBytes, tuning: tuned?.result },
+  };
+}
+
+/** The checkpoint as it is to be rounded. */
+async function balanced(
+  checkpoint: Checkpoint,
+  folder: string,
+  { calibrate, balance, residual, channels, threads, onProgress, signal }: QuantizeRun,
+): Promise<Checkpoint> {
+  if (!(balance ?? !calibrate)) return checkpoint;
+  await requireFree(folder);
+  try {
+    return await balanceCheckpoint(checkpoint, {
+      ...{ compensation: residual && { channels }, threads, signal },
+      onProgress: (done, total) =>
+        onProgress?.({
+          ...{ phase: "balance", tensor: "", done, total },
+          ...{ weightsPerSecond: undefined, secondsLeft: undefined },
+        }),
+    });
+  } catch (error) {
+    if (balance === undefined && error instanceof MemoryError) return checkpoint;
+    throw error;
+  }
 }
 
 function summary(
@@ -117,7 +142,7 @@ function summary(
   plan: TensorPlan,
   entries: readonly TensorEntry[],
   started: number,
-): QuantizeResult {
+): Omit<QuantizeResult, "balanced"> {
   const total = sum(tensors.map(({ shape }) => elements(shape)));
   const bytesAfter = sum(entries.map(entryBytes));
   const linear = tensors.filter(({ name }) => plan.has(name) && !/embed_tokens|lm_head/.test(name));

@@ -13,12 +13,13 @@ export interface QuantizeProgress {
   /**
    * `round`: weights become codes; `gradients`: calibration tokens tell which errors matter; `observe` and `advance`:
    * they go through a layer; `residual`: what rounding took is stored; `sample`: the float model makes up text to
-   * calibrate or tune on; `tune`: scales and norms are tuned.
+   * calibrate or tune on; `tune`: scales and norms are tuned; before all that `balance`: the float model makes up text, and
+   * shows how large its inputs are.
    */
-  readonly phase: "round" | "gradients" | "observe" | "advance" | "residual" | "sample" | "tune";
+  readonly phase: "balance" | "round" | "gradients" | "observe" | "advance" | "residual" | "sample" | "tune";
   /** The tensor or layer at work, how much of gradients or text is done, or the step. */
   readonly tensor: string;
-  /** Weights done and in all; shares of the phase when tuning and sampling for it. */
+  /** Weights done and in all; shares of the phase when balancing, tuning and sampling for it. */
   readonly done: number;
   readonly total: number;
   /** The pace since this run began to compute, undefined at its start and when sampling. */
@@ -30,6 +31,11 @@ export interface QuantizeProgress {
 export interface QuantizeRun extends QuantizeOptions {
   /** Data-aware mode; data-free when absent. */
   readonly calibrate?: CalibrateOptions;
+  /**
+   * Scales channels before rounding, see `balanceCheckpoint`. Default: when data-free, unless the float model is too
+   * large to be run. A checkpoint that is balanced already is taken as it is.
+   */
+  readonly balance?: boolean;
   /** Tunes row scales and norm weights when all weights are quantized. Default: not. */
   readonly tune?: TuneOptions;
   /** Stores the residual with this many bits a weight, for dynamic error compensation. Default: none. */
@@ -53,6 +59,8 @@ export interface QuantizeResult {
   readonly bitsPerWeight: number;
   /** Over the linear layers alone, embedding and head left out. */
   readonly linearBitsPerWeight: number;
+  /** Whether channels were scaled before. */
+  readonly balanced: boolean;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
   /** Of the residual file, which is not part of `bytesAfter`. */

@@ -119,9 +119,10 @@ async function cacheFolders(source: string): Promise<string[]> {
   return [info.isDirectory() ? resolve(source) : dirname(resolve(source)), own];
 }
 
-/** Config, tensors and the values of all vectors (norms, biases), which any training changes. */
-async function fingerprint({ config, tensors }: Checkpoint): Promise<string> {
+/** Config, tensors, how they were balanced, and the values of all vectors (norms, biases), which any training changes. */
+async function fingerprint({ config, tensors, balance }: Checkpoint): Promise<string> {
   const hash = createHash("sha256").update(JSON.stringify(config));
+  if (balance) hash.update(balance.digest);
   for (const tensor of [...tensors.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const { name, shape, encoding } = tensor;
     hash.update(JSON.stringify([name, shape, encoding]));

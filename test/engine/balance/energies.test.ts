@@ -1,0 +1,75 @@
+import { expect, it } from "vitest";
+import { uniformShares } from "../../../src/compensation/settings.ts";
+import { inputEnergies } from "../../../src/engine/balance/energies.ts";
+import { scalableInputs } from "../../../src/engine/balance/inputs.ts";
+import { layerInputs } from "../../../src/engine/calibrate/layerInputs.ts";
+import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
+import { sampleText } from "../../../src/engine/ownText.ts";
+import { floatDecoder } from "../../../src/engine/quantize/plan.ts";
+import { openWasm } from "../../../src/ops/wasm.ts";
+import { relativeError } from "../../ops/runCase.ts";
+import { openModel } from "./scattered.ts";
+
+function errorOf(found: Float64Array, expected: Float64Array): number {
+  return relativeError(Float32Array.from(found), Float32Array.from(expected));
+}
+
+it.each(["gemma2", "phi3-partial"])(
+  "%s: energies are those of what it read, its first token too",
+  async (name) => {
+    const checkpoint = await openModel(name);
+    const backend = await openWasm();
+    const before = backend.bytesAllocated;
+    const spec = floatDecoder(checkpoint);
+    const inputs = scalableInputs(spec);
+    const run = { spec, checkpoint, backend, sequences: 3, sequenceLength: 20, first: 1 };
+    const found = await inputEnergies(inputs, run);
+    expect(backend.bytesAllocated).toBe(before);
+
+    // Nobody reads the last token.
+    const sequences = (await sampleText({ ...run, seed: 0 })).map((ids) => ids.slice(0, -1));
+    const pass = new LayerPass(spec, checkpoint, backend, sequences);
+    const hidden = await pass.embed();
+    let at = 0;
+    for (let index = 0; index < spec.layers.length; index++) {
+      const layer = await pass.load(index);
+      const seen: Float64Array[] = [];
+      await layerInputs(pass, layer, hidden, ([weight], values) => {
+        const place = inputs.slice(at).findIndex(({ readers }) => readers[0].weight === weight);
+        const { columns } = inputs[at + place];
+        seen[place] ??= new Float64Array(columns);
+        values.forEach((value, i) => {
+          seen[place][i % columns] += value ** 2 / pass.tokens;
+        });
+      });
+      pass.free(layer);
+      for (const expected of seen) expect(errorOf(found[at++], expected)).toBeLessThan(1e-5);
+    }
+    expect(at).toBe(found.length);
+    pass.dispose();
+    backend.dispose();
+    await checkpoint.close();
+  },
+);
+
+it("blends what compensation leaves with all of it", async () => {
+  const checkpoint = await openModel("llama-linear");
+  const backend = await openWasm();
+  const spec = floatDecoder(checkpoint);
+  const inputs = scalableInputs(spec);
+  const run = { spec, checkpoint, backend, sequences: 3, sequenceLength: 20, first: 1 };
+  const blended = (channels: number) =>
+    inputEnergies(inputs, { ...run, compensation: { channels: uniformShares(channels), blend: 0.25 } });
+  const plain = await inputEnergies(inputs, run);
+  const [none, some, all] = [await blended(0), await blended(128), await blended(1024)];
+  const sum = (values: Float64Array) => values.reduce((total, value) => total + value, 0);
+  for (const [i, energies] of plain.entries()) {
+    expect(errorOf(none[i], energies)).toBeLessThan(1e-6);
+    const quarter = energies.map((each) => each / 4);
+    expect(errorOf(all[i], quarter)).toBeLessThan(1e-6);
+    expect(sum(some[i])).toBeLessThan(0.9 * sum(energies));
+    expect(sum(some[i])).toBeGreaterThan(0.25 * sum(energies));
+  }
+  backend.dispose();
+  await checkpoint.close();
+});
