@@ -15,7 +15,7 @@ import { floatDecoder } from "../quantize/plan.ts";
 import { balancedCheckpoint } from "./balanced.ts";
 import { inputEnergies, weightEnergies } from "./energies.ts";
 import { scalableInputs } from "./inputs.ts";
-import { channelScales, EXPONENT } from "./scales.ts";
+import { channelScales } from "./scales.ts";
 
 export interface BalanceOptions {
   /** Balances for a model that will be compensated, with these channels or the default ones. */
@@ -29,8 +29,13 @@ export interface BalanceOptions {
 /** Sequences that the model makes up, and tokens of each: 16 times as many gave the same. */
 const SEQUENCES = 8;
 const SEQUENCE_LENGTH = 64;
-/** How much of an input's energy counts whatever compensation takes of it. */
-const BLEND = 0.1;
+/** Of the ratio of inputs to weights: at 1/2 the error of white rounding is least. */
+const EXPONENT = 0.5;
+/**
+ * For a model that will be compensated, both found by trial: the exponent, and how much of an input's energy counts
+ * whatever compensation takes of it.
+ */
+const COMPENSATED = { exponent: 0.375, blend: 0.1 };
 
 /**
  * A float model that computes the same, its channels scaled for data-free rounding by what the model itself makes up.
@@ -57,20 +62,22 @@ export async function balanceCheckpoint(
       ...{ onProgress, signal },
       compensation: compensation && {
         channels: compensation.channels ?? uniformShares(DEFAULT_CHANNELS),
-        blend: BLEND,
+        blend: COMPENSATED.blend,
       },
     });
   } finally {
     backend.dispose();
   }
+  const exponent = compensation ? COMPENSATED.exponent : EXPONENT;
   const scales: Float32Array[] = [];
   for (const [i, input] of inputs.entries()) {
     signal?.throwIfAborted();
-    scales.push(channelScales(input, energies[i], await weightEnergies(input.readers, checkpoint)));
+    const weights = await weightEnergies(input.readers, checkpoint);
+    scales.push(channelScales(input, energies[i], weights, exponent));
   }
   return balancedCheckpoint(checkpoint, spec, inputs, scales, {
     tokens: SEQUENCES * (sequenceLength - 1),
-    exponent: EXPONENT,
+    exponent,
     digest: digest(...scales.map(({ buffer }) => new Uint8Array(buffer))),
   });
 }

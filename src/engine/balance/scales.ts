@@ -5,17 +5,15 @@
  */
 import type { ScalableInput } from "./inputs.ts";
 
-/** Of the ratio of an input channel to its weights: at 1/2 the error of white rounding is least. */
-export const EXPONENT = 0.5;
 /** Inputs and weights count as at least this share of their means. */
 const FLOOR = 1e-3;
 
 /**
- * s = (x / w)^EXPONENT for every channel of an input's source, of geometric mean 1, where x and w are the root mean
+ * s = (x / w)^exponent for every channel of an input's source, of geometric mean 1, where x and w are the root mean
  * squares of the input's channels and of the weights that multiply them. Channels of one source are pooled.
  *
  * Rounding rotated weights errs by white noise in proportion to a row's norm: on average over rows the output is off by
- * sum_j w_j^2 s_j^2 times sum_j x_j^2 / s_j^2, which is least at s_j^2 = x_j / w_j (as in QuIP, arXiv:2307.13304,
+ * sum_j w_j^2 s_j^2 times sum_j x_j^2 / s_j^2, which is least at s_j^2 = x_j / w_j, an exponent of 1/2 (as in QuIP, arXiv:2307.13304,
  * section 4.2, with x from a Hessian's diagonal).
  *
  * @param inputs mean square of each channel, [columns]
@@ -25,12 +23,13 @@ export function channelScales(
   input: Pick<ScalableInput, "sourceSize" | "sourceChannel">,
   inputs: Float64Array,
   weights: Float64Array,
+  exponent: number,
 ): Float32Array {
   const x = magnitudes(pooled(input, inputs));
   const w = magnitudes(pooled(input, weights));
   // An input or weights of zeros, or of no numbers, tell nothing.
   if (!x || !w) return new Float32Array(input.sourceSize).fill(1);
-  const logs = x.map((value, channel) => EXPONENT * Math.log(value / w[channel]));
+  const logs = x.map((value, channel) => exponent * Math.log(value / w[channel]));
   const mean = meanOf(logs);
   return Float32Array.from(logs, (log) => Math.exp(log - mean));
 }

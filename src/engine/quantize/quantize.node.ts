@@ -119,11 +119,12 @@ async function balanced(
   folder: string,
   { calibrate, balance, residual, channels, threads, onProgress, signal }: QuantizeRun,
 ): Promise<Checkpoint> {
-  if (!(balance ?? !calibrate)) return checkpoint;
+  const planned = calibrate?.compensation?.channels ?? channels;
+  if (!(balance ?? (!calibrate || calibrate.compensation !== undefined))) return checkpoint;
   await requireFree(folder);
   try {
     return await balanceCheckpoint(checkpoint, {
-      ...{ compensation: residual && { channels }, threads, signal },
+      ...{ compensation: residual && { channels: planned }, threads, signal },
       onProgress: (done, total) =>
         onProgress?.({
           ...{ phase: "balance", tensor: "", done, total },

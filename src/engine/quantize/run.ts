@@ -32,8 +32,8 @@ export interface QuantizeRun extends QuantizeOptions {
   /** Data-aware mode; data-free when absent. */
   readonly calibrate?: CalibrateOptions;
   /**
-   * Scales channels before rounding, see `balanceCheckpoint`. Default: when data-free, unless the float model is too
-   * large to be run. A checkpoint that is balanced already is taken as it is.
+   * Scales channels before rounding, see `balanceCheckpoint`. Default: when data-free or calibrated for compensation,
+   * unless the float model is too large to be run. A checkpoint that is balanced already is taken as it is.
    */
   readonly balance?: boolean;
   /** Tunes row scales and norm weights when all weights are quantized. Default: not. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
 import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
+import { uniformShares } from "../../../src/compensation/settings.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
@@ -46,6 +47,12 @@ it("is what data-free quantization does unless told otherwise", async () => {
     balanced: true,
     balance,
   });
+  const residual = 4;
+  const compensated = { ...calibrate, compensation: { channels: uniformShares(64), blend: 0.1 } };
+  for (const run of [{ residual }, { residual, calibrate: compensated }] as const) {
+    const expected = { balanced: true, balance: { exponent: 0.375 } };
+    expect(await quantized(checkpoint, run)).toMatchObject(expected);
+  }
   for (const run of [{ balance: false }, { calibrate }, { scheme: "f32" }]) {
     const { balanced, balance } = await quantized(checkpoint, run);
     expect([balanced, balance]).toEqual([false, undefined]);
