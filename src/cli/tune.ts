@@ -86,7 +86,8 @@ async function tuneChannels(
     });
     await model.weights.residuals?.close();
     line.clear();
-    const cost = `${(100 * (seconds / secondsWithout - 1)).toFixed(1)}% slower`;
+    // Other programs may have slowed down the steps without.
+    const cost = `${(100 * Math.max(0, seconds / secondsWithout - 1)).toFixed(1)}% slower`;
     const reading = readers === undefined ? "" : `; threads that read rows: ${readers} of ${threads}`;
     return {
       entry: { layers: model.weights.residuals!.key, slowdown, channels: { ...channels }, readers },
