@@ -14,6 +14,9 @@ import { type StepWatcher, sampleText } from "../ownText.ts";
 import type { LoadedWeights } from "../weights.ts";
 import type { ScalableInput } from "./inputs.ts";
 
+/** Weights read at once. */
+const READ_VALUES = 2 ** 20;
+
 export interface EnergyRun {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
@@ -72,9 +75,6 @@ export async function weightEnergies(
   }
   return sums.means();
 }
-
-/** Weights read at once. */
-const READ_VALUES = 2 ** 20;
 
 /** Sums of squares of columns. */
 class EnergySums {
