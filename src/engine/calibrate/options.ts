@@ -4,7 +4,7 @@ import type { ChannelShares } from "../../compensation/settings.ts";
 export interface CalibrateOptions {
   /**
    * Texts like those the model will see, or token sequences as they are. Default: text that the float model makes up
-   * itself, from BOS at temperature 1, which serves almost as well.
+   * itself, from BOS at temperature 1.
    */
   readonly texts?: readonly string[];
   readonly ids?: readonly (readonly number[])[];
