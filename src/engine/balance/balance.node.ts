@@ -13,7 +13,7 @@ import { firstToken } from "../ownText.ts";
 import { digest } from "../quantize/journal.node.ts";
 import { floatDecoder } from "../quantize/plan.ts";
 import { balancedCheckpoint } from "./balanced.ts";
-import { inputEnergies, weightEnergies } from "./energies.ts";
+import { channelEnergies, type Energies } from "./energies.ts";
 import { scalableInputs } from "./inputs.ts";
 import { channelScales } from "./scales.ts";
 
@@ -55,9 +55,9 @@ export async function balanceCheckpoint(
   const { compensation, threads = availableParallelism(), onProgress, signal } = options;
   const sequenceLength = Math.min(SEQUENCE_LENGTH, spec.contextLength);
   const backend = await openWasm({ threads, spawn: spawnNodeWorker });
-  let energies: Float64Array[];
+  let energies: Energies[];
   try {
-    energies = await inputEnergies(inputs, {
+    energies = await channelEnergies(inputs, {
       ...{ spec, checkpoint, backend, sequences: SEQUENCES, sequenceLength, first: firstToken(checkpoint) },
       ...{ onProgress, signal },
       compensation: compensation && {
@@ -69,12 +69,7 @@ export async function balanceCheckpoint(
     backend.dispose();
   }
   const exponent = compensation ? COMPENSATED.exponent : EXPONENT;
-  const scales: Float32Array[] = [];
-  for (const [i, input] of inputs.entries()) {
-    signal?.throwIfAborted();
-    const weights = await weightEnergies(input.readers, checkpoint);
-    scales.push(channelScales(input, energies[i], weights, exponent));
-  }
+  const scales = inputs.map((input, i) => channelScales(input, energies[i], exponent));
   return balancedCheckpoint(checkpoint, spec, inputs, scales, {
     tokens: SEQUENCES * (sequenceLength - 1),
     exponent,

@@ -75,10 +75,10 @@ function scaled(tensor: Tensor, { rows, columns, offset }: Factors): Tensor {
     async readRows(start, end, target) {
       const { rowSize, out } = rowTarget(name, shape, start, end, target);
       await tensor.readRows(start, end, out);
-      let at = 0;
-      for (let row = start; row < end; row++) {
-        for (let i = 0; i < rowSize; i++, at++) {
-          out[at] = (out[at] + offset) * rows[row] * columns[i] - offset;
+      for (let row = start, at = 0; row < end; row++, at += rowSize) {
+        const factor = rows[row];
+        for (let i = 0; i < rowSize; i++) {
+          out[at + i] = (out[at + i] + offset) * factor * columns[i] - offset;
         }
       }
       return out;

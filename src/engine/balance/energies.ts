@@ -5,17 +5,14 @@
  */
 import type { Backend } from "../../backends/backend.ts";
 import type { LinearHandle } from "../../backends/operation.ts";
-import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
 import { channelsOf } from "../../compensation/settings.ts";
-import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
+import type { DecoderSpec } from "../../models/decoder.ts";
 import { InputCopies } from "../calibrate/inputCopies.ts";
 import type { CompensatedCalibration } from "../calibrate/options.ts";
 import { type StepWatcher, sampleText } from "../ownText.ts";
 import type { LoadedWeights } from "../weights.ts";
 import type { ScalableInput } from "./inputs.ts";
-
-/** Weights read at once. */
-const READ_VALUES = 2 ** 20;
 
 export interface EnergyRun {
   readonly spec: DecoderSpec;
@@ -31,18 +28,24 @@ export interface EnergyRun {
   readonly signal?: AbortSignal;
 }
 
-/** Mean square of each channel of the inputs, in their order, [columns]: of what the model reads while it makes up text. */
-export async function inputEnergies(
-  inputs: readonly ScalableInput[],
-  run: EnergyRun,
-): Promise<Float64Array[]> {
-  const { compensation } = run;
-  const sums = new Map(inputs.map((input) => [input.readers[0], new EnergySums(input.columns)]));
-  const kinds = new Map(inputs.map(({ readers, kind }) => [readers[0], kind]));
+/** Mean squares of an input's channels and of the weights that multiply each, [columns]. */
+export interface Energies {
+  readonly inputs: Float64Array;
+  readonly weights: Float64Array;
+}
+
+/** Of the inputs in their order: of what the model reads while it makes up text, and of its weights as they are loaded. */
+export async function channelEnergies(inputs: readonly ScalableInput[], run: EnergyRun): Promise<Energies[]> {
+  const { checkpoint, compensation } = run;
+  const found = inputs.map(({ kind, columns, readers }) => {
+    return { kind, readers, inputs: new EnergySums(columns), weights: new EnergySums(columns) };
+  });
+  const byReader = new Map(found.map((each) => [each.readers[0], each]));
   const watch = (weights: LoadedWeights, rows: number): StepWatcher => {
     const linears = new Map(Array.from(weights.linears, ([linear, { handle }]) => [handle, linear]));
+    const multipliedBy = (handle: LinearHandle) => byReader.get(linears.get(handle)!);
     const taken = (handle: LinearHandle) => {
-      const kind = kinds.get(linears.get(handle)!);
+      const kind = multipliedBy(handle)?.kind;
       return kind === undefined ? 0 : channelsOf(handle.columns, compensation!.channels[kind]);
     };
     const copies = new InputCopies(run.backend, rows, compensation && taken);
@@ -50,30 +53,38 @@ export async function inputEnergies(
       change: (operations) => copies.change(operations),
       after: (rows) =>
         copies.show(rows, ({ weights: [first], values, left }) =>
-          sums.get(linears.get(first)!)?.add(values, left),
+          multipliedBy(first)?.inputs.add(values, left),
         ),
       free: () => copies.free(),
     };
   };
-  await sampleText({ ...run, seed: 0, watch });
-  return inputs.map(({ readers: [first] }) => sums.get(first)!.means(compensation?.blend));
-}
-
-/** Mean square of each column over the rows of all weights of an input, [columns]. */
-export async function weightEnergies(
-  readers: readonly LinearSpec[],
-  { tensors }: Pick<Checkpoint, "tensors">,
-): Promise<Float64Array> {
-  const { columns } = readers[0];
-  const sums = new EnergySums(columns);
-  const step = Math.max(1, Math.floor(READ_VALUES / columns));
-  for (const { weight, rows, firstRow = 0 } of readers) {
-    const tensor = tensors.get(weight)!;
-    for (let row = 0; row < rows; row += step) {
-      sums.add(await tensor.readRows(firstRow + row, firstRow + Math.min(rows, row + step)));
+  const tensors = new Map(checkpoint.tensors);
+  for (const { readers, weights } of found) {
+    for (const { weight } of readers) {
+      const tensor = checkpoint.tensors.get(weight);
+      if (tensor)
+        tensors.set(
+          weight,
+          watched(tensor, (rows) => weights.add(rows)),
+        );
     }
   }
-  return sums.means();
+  await sampleText({ ...run, checkpoint: { ...checkpoint, tensors }, seed: 0, watch });
+  return found.map(({ inputs, weights }) => {
+    return { inputs: inputs.means(compensation?.blend), weights: weights.means() };
+  });
+}
+
+/** A tensor whose rows are seen when they are read. */
+function watched(tensor: Tensor, see: (rows: Float32Array) => void): Tensor {
+  return {
+    ...tensor,
+    async readRows(start, end, target) {
+      const rows = await tensor.readRows(start, end, target);
+      see(rows);
+      return rows;
+    },
+  };
 }
 
 /** Sums of squares of columns. */

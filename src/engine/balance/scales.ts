@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Energies } from "./energies.ts";
 import type { ScalableInput } from "./inputs.ts";
 
 /** Inputs and weights count as at least this share of their means. */
@@ -13,16 +14,12 @@ const FLOOR = 1e-3;
  * squares of the input's channels and of the weights that multiply them. Channels of one source are pooled.
  *
  * Rounding rotated weights errs by white noise in proportion to a row's norm: on average over rows the output is off by
- * sum_j w_j^2 s_j^2 times sum_j x_j^2 / s_j^2, which is least at s_j^2 = x_j / w_j, an exponent of 1/2 (as in QuIP, arXiv:2307.13304,
- * section 4.2, with x from a Hessian's diagonal).
- *
- * @param inputs mean square of each channel, [columns]
- * @param weights mean square of each channel's weights, [columns]
+ * sum_j w_j^2 s_j^2 times sum_j x_j^2 / s_j^2, which is least at s_j^2 = x_j / w_j, an exponent of 1/2 (as in QuIP,
+ * arXiv:2307.13304, section 4.2, with x from a Hessian's diagonal).
  */
 export function channelScales(
   input: Pick<ScalableInput, "sourceSize" | "sourceChannel">,
-  inputs: Float64Array,
-  weights: Float64Array,
+  { inputs, weights }: Energies,
   exponent: number,
 ): Float32Array {
   const x = magnitudes(pooled(input, inputs));

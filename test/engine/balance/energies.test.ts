@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { uniformShares } from "../../../src/compensation/settings.ts";
-import { inputEnergies } from "../../../src/engine/balance/energies.ts";
+import { channelEnergies } from "../../../src/engine/balance/energies.ts";
 import { scalableInputs } from "../../../src/engine/balance/inputs.ts";
 import { layerInputs } from "../../../src/engine/calibrate/layerInputs.ts";
 import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
@@ -23,8 +23,9 @@ it.each(["gemma2", "phi3-partial"])(
     const spec = floatDecoder(checkpoint);
     const inputs = scalableInputs(spec);
     const run = { spec, checkpoint, backend, sequences: 3, sequenceLength: 20, first: 1 };
-    const found = await inputEnergies(inputs, run);
+    const energies = await channelEnergies(inputs, run);
     expect(backend.bytesAllocated).toBe(before);
+    const found = energies.map(({ inputs }) => inputs);
 
     // Nobody reads the last token.
     const sequences = (await sampleText({ ...run, seed: 0 })).map((ids) => ids.slice(0, -1));
@@ -46,6 +47,17 @@ it.each(["gemma2", "phi3-partial"])(
       for (const expected of seen) expect(errorOf(found[at++], expected)).toBeLessThan(1e-5);
     }
     expect(at).toBe(found.length);
+    for (const [i, { readers, columns }] of inputs.entries()) {
+      const rows = readers.reduce((sum, { rows }) => sum + rows, 0);
+      const expected = new Float64Array(columns);
+      for (const { weight, firstRow = 0, rows: count } of readers) {
+        const values = await checkpoint.tensors.get(weight)!.readRows(firstRow, firstRow + count);
+        values.forEach((value, at) => {
+          expected[at % columns] += value ** 2 / rows;
+        });
+      }
+      expect(errorOf(energies[i].weights, expected)).toBeLessThan(1e-6);
+    }
     pass.dispose();
     backend.dispose();
     await checkpoint.close();
@@ -58,10 +70,14 @@ it("blends what compensation leaves with all of it", async () => {
   const spec = floatDecoder(checkpoint);
   const inputs = scalableInputs(spec);
   const run = { spec, checkpoint, backend, sequences: 3, sequenceLength: 20, first: 1 };
-  const blended = (channels: number) =>
-    inputEnergies(inputs, { ...run, compensation: { channels: uniformShares(channels), blend: 0.25 } });
-  const plain = await inputEnergies(inputs, run);
-  const [none, some, all] = [await blended(0), await blended(128), await blended(1024)];
+  const measured = async (channels?: number) => {
+    const compensation =
+      channels === undefined ? undefined : { channels: uniformShares(channels), blend: 0.25 };
+    const energies = await channelEnergies(inputs, { ...run, compensation });
+    return energies.map(({ inputs }) => inputs);
+  };
+  const plain = await measured();
+  const [none, some, all] = [await measured(0), await measured(128), await measured(1024)];
   const sum = (values: Float64Array) => values.reduce((total, value) => total + value, 0);
   for (const [i, energies] of plain.entries()) {
     expect(errorOf(none[i], energies)).toBeLessThan(1e-6);

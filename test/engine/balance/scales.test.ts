@@ -8,18 +8,22 @@ const alone = { sourceSize: 4, sourceChannel: (channel: number) => channel };
 
 it("scales by the root of the ratio of input and weights, in the geometric mean by 1", () => {
   // Root mean squares 1, 2, 4, 8 over 4, 2, 1, 2.
-  const scales = channelScales(alone, Float64Array.of(1, 4, 16, 64), Float64Array.of(16, 4, 1, 4), 0.5);
+  const scales = channelScales(
+    alone,
+    { inputs: Float64Array.of(1, 4, 16, 64), weights: Float64Array.of(16, 4, 1, 4) },
+    0.5,
+  );
   const expected = [1 / 4, 1, 4, 4].map((ratio) => Math.sqrt(ratio / Math.SQRT2));
   expect([...scales]).toEqual(expected.map((each) => expect.closeTo(each, 6)));
 });
 
 it("does what it can for channels that are never used", () => {
   const ones = new Float64Array(4).fill(1);
-  const scales = channelScales(alone, Float64Array.of(0, 1, 1, 1), ones, 0.5);
+  const scales = channelScales(alone, { inputs: Float64Array.of(0, 1, 1, 1), weights: ones }, 0.5);
   expect(scales[1] / scales[0]).toBeCloseTo(Math.sqrt(1 / (1e-3 * 0.75)), 3);
   for (const nothing of [new Float64Array(4), ones.map(() => Number.NaN), ones.map(() => Infinity)]) {
-    expect([...channelScales(alone, nothing, ones, 0.5)]).toEqual([1, 1, 1, 1]);
-    expect([...channelScales(alone, ones, nothing, 0.5)]).toEqual([1, 1, 1, 1]);
+    expect([...channelScales(alone, { inputs: nothing, weights: ones }, 0.5)]).toEqual([1, 1, 1, 1]);
+    expect([...channelScales(alone, { inputs: ones, weights: nothing }, 0.5)]).toEqual([1, 1, 1, 1]);
   }
 });
 
@@ -41,7 +45,7 @@ it("pools the query heads of a head of keys and values", async () => {
     }
     return sum;
   };
-  const scales = channelScales(input, x, w, 0.5);
+  const scales = channelScales(input, { inputs: x, weights: w }, 0.5);
   expect(scales.length).toBe(kvHeads * headSize);
   const ratio = (row: number) => (pool(x, row) / pool(w, row)) ** 0.25;
   for (let row = 1; row < scales.length; row++) {
