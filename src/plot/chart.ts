@@ -36,8 +36,8 @@ export interface Chart {
   readonly series: readonly Series[];
 }
 
-/** Okabe and Ito's colours, which colour-blind readers can tell apart. */
-const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+/** Okabe and Ito's colours, which colour-blind readers can tell apart; grey and wine (Paul Tol's) for more series. */
+const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#882255"];
 const [ink, faint] = ["#222", "#ddd"];
 const width = 460;
 const height = 400;
