@@ -119,12 +119,12 @@ async function balanced(
   folder: string,
   { calibrate, balance, residual, channels, threads, onProgress, signal }: QuantizeRun,
 ): Promise<Checkpoint> {
-  const planned = calibrate?.compensation?.channels ?? channels;
-  if (!(balance ?? (!calibrate || calibrate.compensation !== undefined))) return checkpoint;
+  const compensated = calibrate?.compensation;
+  if (!(balance ?? (!calibrate || compensated !== undefined))) return checkpoint;
   await requireFree(folder);
   try {
     return await balanceCheckpoint(checkpoint, {
-      ...{ compensation: residual && { channels: planned }, threads, signal },
+      ...{ compensation: residual && { channels: compensated?.channels ?? channels }, threads, signal },
       onProgress: (done, total) =>
         onProgress?.({
           ...{ phase: "balance", tensor: "", done, total },
