@@ -35,10 +35,13 @@ export async function minimize(program: Program, effort: Effort): Promise<Proven
   return best;
 }
 
+/** The smallest number of full precision: sums of smaller ones round by any share of themselves. */
+const SMALLEST = 2 ** -1022;
+
 /** How far the plan may be from the best, relative to the larger of loss and bound in size. */
 export function gapOf({ plan, bound }: Proven): number {
   const { loss } = totalOf(plan);
-  return loss <= bound ? 0 : (loss - bound) / Math.max(Math.abs(loss), Math.abs(bound));
+  return loss <= bound ? 0 : (loss - bound) / Math.max(Math.abs(loss), Math.abs(bound), SMALLEST);
 }
 
 /** Rounding must not lift the bound above the plan. */

@@ -145,6 +145,37 @@ describe("a model's worth of layers", () => {
 });
 
 describe("degenerate problems", () => {
+  test("keep the gap where losses are too small for full precision", async () => {
+    const [tiny, tinier] = [4.4e-323, 5e-324];
+    const plan = await solve(
+      {
+        layers: [
+          { name: "q", weights: 1, sensitivity: 5, group: "a" },
+          { name: "k", weights: 2, sensitivity: 0, group: "a" },
+          { name: "v", weights: 3, sensitivity: 6.500000000000001, group: "a" },
+          { name: "gate", weights: 4, sensitivity: 1, group: "b" },
+          { name: "up", weights: 5, sensitivity: 1, group: "b" },
+        ],
+        options: [
+          { name: "o0", bits: 2, distortion: 0.1 },
+          { name: "o1", bits: 2.5, distortion: tiny },
+          { name: "o2", bits: 2.5, distortion: tinier },
+        ],
+        costs: [
+          { layers: ["k"], option: "o0", seconds: 0 },
+          { layers: ["v", "q"], option: "o2", seconds: 0 },
+          { layers: ["gate"], option: "o2", seconds: 0 },
+          { layers: ["up"], option: "o2", seconds: 2 },
+          { layers: ["up", "gate"], option: "o1", seconds: 0 },
+        ],
+        overheadSeconds: 0,
+        budget: { seconds: 0.18749999981249998 },
+      },
+      { gap: 0.05 },
+    );
+    expect(plan.gap).toBeLessThanOrEqual(0.05);
+  });
+
   const layer = (name: string, sensitivity = 1) => ({ name, weights: 10, sensitivity, group: "g" });
   const two = { name: "two", bits: 2, distortion: 0.1 };
   const four = { name: "four", bits: 4, distortion: 0.01 };
