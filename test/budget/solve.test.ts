@@ -145,7 +145,7 @@ describe("a model's worth of layers", () => {
 });
 
 describe("degenerate problems", () => {
-  test("keep the gap where losses are too small for full precision", async () => {
+  test("losses too small for full precision keep the gap", async () => {
     const [tiny, tinier] = [4.4e-323, 5e-324];
     const plan = await solve(
       {
