@@ -54,6 +54,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
       threads: flags.threads,
       resume: !flags.noResume,
       signal,
+      onNotice: remark,
       onProgress: ({ phase, tensor, done, total, weightsPerSecond, secondsLeft }) => {
         if (phase === "tune" && tensor === "") {
           return remark(`tuning will take about ${formatSeconds(secondsLeft!)} after quantizing`);

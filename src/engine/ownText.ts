@@ -10,8 +10,9 @@ import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { MemoryError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import { createTokenizer } from "../text/tokenizer.ts";
+import { availableMemory } from "./availableMemory.ts";
 import { KeyValueCache } from "./kvCache.ts";
-import { floatSchemeFor } from "./model.ts";
+import { floatSchemeFor, parametersOf } from "./model.ts";
 import { Runner } from "./runner.ts";
 import { createSampler } from "./sampler/sampler.ts";
 import { freeWeights, type LoadedWeights, loadWeights } from "./weights.ts";
@@ -55,7 +56,7 @@ const CACHE_BYTES = 2 ** 29;
 
 /**
  * Sequences that a float model makes up at temperature 1. They depend neither on the backend's threads nor on how many
- * there are. Throws a MemoryError for a model that the backend cannot hold whole.
+ * there are. Throws a MemoryError for a model that the backend, or what memory is free, cannot hold whole.
  */
 export async function sampleText(run: OwnTextRun): Promise<number[][]> {
   try {
@@ -63,7 +64,7 @@ export async function sampleText(run: OwnTextRun): Promise<number[][]> {
   } catch (cause) {
     if (!(cause instanceof MemoryError)) throw cause;
     throw new MemoryError(
-      `${run.checkpoint.source}: too large to make up text, which takes the whole float model in memory; give a text, which goes through it a layer at a time`,
+      `${run.checkpoint.source}: too large to make up text, which takes the whole float model in memory (${cause.message}); give a text, which goes through it a layer at a time`,
       { cause },
     );
   }
@@ -71,7 +72,11 @@ export async function sampleText(run: OwnTextRun): Promise<number[][]> {
 
 async function sampleWhole(run: OwnTextRun): Promise<number[][]> {
   const { spec, checkpoint, backend, sequenceLength, seed, onProgress } = run;
-  const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
+  const scheme = floatSchemeFor(spec);
+  const bytes = parametersOf(spec) * (scheme === "f32" ? 4 : 2);
+  const free = availableMemory();
+  if (bytes > free) throw new MemoryError(`${gigabytes(bytes)} do not fit into ${gigabytes(free)} of memory`);
+  const weights = await loadWeights(spec, checkpoint, backend, scheme);
   const fitting = Math.floor(CACHE_BYTES / sequenceLength / KeyValueCache.bytesPerPosition(spec, "f32"));
   const atOnce = Math.min(AT_ONCE, run.sequences, Math.max(1, fitting));
   const reading = { activations: "float" } as const;
@@ -95,6 +100,10 @@ async function sampleWhole(run: OwnTextRun): Promise<number[][]> {
     freeWeights(weights, backend);
   }
   return all;
+}
+
+function gigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(1)} GB`;
 }
 
 /** Sequences drawn side by side by a runner that holds at least as many. */

@@ -117,7 +117,7 @@ export async function quantizeCheckpoint(
 async function balanced(
   checkpoint: Checkpoint,
   folder: string,
-  { calibrate, balance, residual, channels, threads, onProgress, signal }: QuantizeRun,
+  { calibrate, balance, residual, channels, threads, onProgress, onNotice, signal }: QuantizeRun,
 ): Promise<Checkpoint> {
   const compensated = calibrate?.compensation;
   if (!(balance ?? (!calibrate || compensated !== undefined))) return checkpoint;
@@ -132,8 +132,9 @@ async function balanced(
         }),
     });
   } catch (error) {
-    if (balance === undefined && error instanceof MemoryError) return checkpoint;
-    throw error;
+    if (balance !== undefined || !(error instanceof MemoryError)) throw error;
+    onNotice?.(`not balanced: ${error.message}`);
+    return checkpoint;
   }
 }
 

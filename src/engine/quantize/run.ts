@@ -47,6 +47,8 @@ export interface QuantizeRun extends QuantizeOptions {
   /** Continue what an unfinished run with the same options left. Default true. */
   readonly resume?: boolean;
   readonly onProgress?: (progress: QuantizeProgress) => void;
+  /** Told what is left out that usually is done, and why. */
+  readonly onNotice?: (notice: string) => void;
   readonly signal?: AbortSignal;
 }
 

@@ -14,15 +14,28 @@ vi.mock("../../../src/ops/wasm.ts", () => ({
   }),
 }));
 
-it("is left out where the float model does not fit into memory, unless it was asked for", async () => {
-  const checkpoint = await openModel("llama-linear");
-  const quantize = (balance?: boolean) =>
-    quantizeCheckpoint(checkpoint, join(temporaryFolder(), "model"), {
-      scheme: "nuq-4",
-      balance,
-      threads: 1,
-    });
-  expect(await quantize()).toMatchObject({ balanced: false });
-  await expect(quantize(true)).rejects.toThrow(MemoryError);
-  await checkpoint.close();
-});
+const free = vi.hoisted(() => ({ bytes: Number.POSITIVE_INFINITY }));
+vi.mock("../../../src/engine/availableMemory.ts", () => ({ availableMemory: () => free.bytes }));
+
+it.each([
+  [Number.POSITIVE_INFINITY, /not balanced.*whole float model in memory \(out of memory\); give a text/],
+  [1000, /not balanced.*\(0.\d GB do not fit into 0.0 GB of memory\); give a text/],
+])(
+  "is left out where the float model does not fit into memory, unless it was asked for",
+  async (bytes, told) => {
+    free.bytes = bytes;
+    const checkpoint = await openModel("llama-linear");
+    const notices: string[] = [];
+    const quantize = (balance?: boolean) =>
+      quantizeCheckpoint(checkpoint, join(temporaryFolder(), "model"), {
+        scheme: "nuq-4",
+        balance,
+        threads: 1,
+        onNotice: (notice) => notices.push(notice),
+      });
+    expect(await quantize()).toMatchObject({ balanced: false });
+    expect(notices).toEqual([expect.stringMatching(told)]);
+    await expect(quantize(true)).rejects.toThrow(MemoryError);
+    await checkpoint.close();
+  },
+);
