@@ -33,8 +33,8 @@ function drawGradient(
     const root = Math.exp((logits[at + i] - logSum) / 2);
     const signed = (signs >>> (i % 32)) & 1 ? root : -root;
     out[at + i] = signed;
-    dot += root * signed;
+    dot += signed;
   }
-  // p = (sqrt(p) e)^2, whatever the sign.
+  // p = (sqrt(p) e)^2, whatever the sign; what comes out sums to 0, as softmax does not mind a common shift.
   for (let i = at; i < at + size; i++) out[i] -= out[i] * out[i] * dot;
 }

@@ -13,7 +13,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { unwritable } from "../../checkpoint/outputFolder.node.ts";
 import type { SensitivityPart } from "./options.ts";
 
-const VERSION = 1;
+const VERSION = 2;
 
 const fileSchema = z.object({
   version: z.literal(VERSION),
