@@ -1,7 +1,7 @@
 /**
  * First light: takes MiniMind2-Small as published on npm, quantizes it to 4 bits, and lets it answer. The
- * quantization is calibrated on the model's own answers, which need no text from elsewhere: on WikiText-2 that
- * brings the perplexity from 118 to 78 (float: 65).
+ * quantization is calibrated on text that the model makes up itself: on the beginning of WikiText-2 that brings
+ * the perplexity from 109 to 78 (float: 65).
  * Run by `npm start`; a second run reuses the quantized checkpoint.
  */
 import { rm } from "node:fs/promises";
@@ -21,23 +21,6 @@ const SCHEME = "nuq-4";
 const FOLDER = ".halftone/minimind2-small-nuq-4";
 /** The model is small and learned mostly Chinese: it may answer an English question in it. */
 const QUESTIONS = ["What is the capital of France?", "Give me three tips for staying healthy."];
-/** What the float model talks about to calibrate itself. */
-const TOPICS = [
-  "What is the capital of Italy?",
-  "How do plants grow?",
-  "Tell me about the ocean.",
-  "Write a short story about a dog.",
-  "What is a computer?",
-  "Explain gravity to a child.",
-  "What is your name?",
-  "List three healthy foods.",
-  "Who was Albert Einstein?",
-  "How does rain form?",
-  "What is machine learning?",
-  "Why do we sleep?",
-];
-const TOPIC_TOKENS = 128;
-
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 process.exitCode = await main().catch((error: unknown) => {
   if (!(error instanceof HalftoneError)) throw error;
@@ -74,17 +57,17 @@ async function isQuantized(): Promise<boolean> {
 
 async function quantizeModel(): Promise<void> {
   console.log(
-    `Importing MiniMind2-Small (${MODEL}) and quantizing it to ${SCHEME}, calibrated on its own answers ...`,
+    `Importing MiniMind2-Small (${MODEL}) and quantizing it to ${SCHEME}, calibrated on its own text ...`,
   );
   await verifySha256(WEIGHTS, SHA256);
-  const ids = await ownAnswers();
   const checkpoint = await openCheckpoint(MODEL);
   const line = progressLine("quantizing");
   try {
     const result = await quantizeCheckpoint(checkpoint, FOLDER, {
       scheme: SCHEME,
-      calibrate: { ids },
-      onProgress: ({ done, total }) => line.update(done, total, `${formatCount(done)} weights`),
+      calibrate: {},
+      onProgress: ({ phase, tensor, done, total }) =>
+        line.update(done, total, phase === "sample" ? tensor : `${formatCount(done)} weights`),
     });
     line.clear();
     const { weights, linearBitsPerWeight, bitsPerWeight, bytesBefore, bytesAfter, seconds } = result;
@@ -97,26 +80,6 @@ async function quantizeModel(): Promise<void> {
   } finally {
     line.clear();
     await checkpoint.close();
-  }
-}
-
-/** Conversations of the float model with itself, as token ids. */
-async function ownAnswers(): Promise<number[][]> {
-  const model = await load(MODEL);
-  const line = progressLine("letting the float model talk");
-  try {
-    const conversations: number[][] = [];
-    for (const [seed, content] of TOPICS.entries()) {
-      const prompt = model.encodeChat([{ role: "user", content }]);
-      const { tokens } = await model.generate(prompt, { maxTokens: TOPIC_TOKENS, temperature: 0.8, seed })
-        .result;
-      conversations.push([...prompt, ...tokens]);
-      line.update(conversations.length, TOPICS.length, content);
-    }
-    return conversations;
-  } finally {
-    line.clear();
-    model.dispose();
   }
 }
 
