@@ -39,7 +39,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
     const { plan, measured } = await planOf(checkpoint, flags);
     const bought = plan?.compensation;
     const residual = flags.residual === "none" ? bought?.bits : (Number(flags.residual) as ResidualBits);
-    // What is balanced for compensation is balanced otherwise.
+    // A model that gets a residual is balanced in another way than the one that was measured: from the original.
     const result = await quantizeCheckpoint(residual === undefined ? measured : checkpoint, folder, {
       scheme,
       embeddingScheme,
