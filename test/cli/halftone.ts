@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { watch } from "node:fs";
+import { basename, dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -14,15 +16,17 @@ export interface Surroundings {
   readonly env?: Readonly<Record<string, string>>;
   /** What stdin holds. Default nothing. */
   readonly stdin?: string;
-  /** Sends SIGINT when this comes out on stdout or stderr, or after so many milliseconds. */
-  readonly interruptAt?: string | number;
+  /** Sends SIGINT when this comes out on stdout or stderr. */
+  readonly interruptAt?: string;
+  /** Sends SIGINT when this file or folder appears. */
+  readonly interruptAtFile?: string;
   /** Stops reading stdout after so many bytes. */
   readonly readAtMost?: number;
 }
 
 /** Runs the command line as a program, without the environment of whoever tests. */
 export async function halftone(args: readonly string[], surroundings: Surroundings = {}): Promise<Outcome> {
-  const { env = {}, stdin = "", interruptAt, readAtMost = Infinity } = surroundings;
+  const { env = {}, stdin = "", interruptAt, interruptAtFile, readAtMost = Infinity } = surroundings;
   const { PATH, TMPDIR } = process.env;
   const child = spawn(process.execPath, [`${root}src/cli/main.ts`, ...args], {
     cwd: root,
@@ -35,14 +39,18 @@ export async function halftone(args: readonly string[], surroundings: Surroundin
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (piece: string) => {
       texts[name] += piece;
-      if (typeof interruptAt === "string" && !interrupted && texts[name].includes(interruptAt)) {
+      if (interruptAt !== undefined && !interrupted && texts[name].includes(interruptAt)) {
         interrupted = child.kill("SIGINT");
       }
       if (name === "stdout" && texts.stdout.length >= readAtMost) child.stdout.destroy();
     });
   }
-  if (typeof interruptAt === "number") setTimeout(() => child.kill("SIGINT"), interruptAt);
+  const watcher = interruptAtFile === undefined ? undefined : watch(dirname(interruptAtFile));
+  watcher?.on("change", (_, name) => {
+    if (!interrupted && name === basename(interruptAtFile!)) interrupted = child.kill("SIGINT");
+  });
   const [code] = await once(child, "close");
+  watcher?.close();
   return { code, ...texts };
 }
 

@@ -52,13 +52,13 @@ test("Ctrl-C ends an answer: what came stays, exit code 130", async () => {
 
 test("Ctrl-C leaves no folder, and the next run is whole", async () => {
   const output = at("stopped");
-  const { code, stdout, stderr } = await halftone(["convert", miniMind, "-o", output], { interruptAt: 700 });
-  // Where the machine is slow the program is killed before it listens.
-  expect([130, null]).toContain(code);
-  expect({ stdout, stderr }).toEqual({ stdout: "", stderr: "" });
+  const interruptAtFile = `${output}.partial`;
+  const stopped = await halftone(["convert", miniMind, "-o", output], { interruptAtFile });
+  expect(stopped).toEqual({ code: 130, stdout: "", stderr: "" });
   expect(readdirSync(folder)).not.toContain("stopped");
   const args = ["quantize", model, "-o", output];
-  expect((await halftone(args, { interruptAt: 500 })).code).not.toBe(1);
+  // So small a model may be done before the signal comes.
+  expect([0, 130]).toContain((await halftone(args, { interruptAtFile })).code);
   await rm(output, { recursive: true, force: true });
   await halftoneJson(args);
   expect(readdirSync(folder).filter((name) => name.startsWith("stopped"))).toEqual(["stopped"]);
