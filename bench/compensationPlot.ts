@@ -1,4 +1,5 @@
 import type { Selection } from "../src/compensation/settings.ts";
+import { groupBy } from "../src/groupBy.ts";
 import { drawCharts } from "../src/plot/chart.ts";
 
 /** A perplexity that bench/compensation.ts measured. */
@@ -22,7 +23,7 @@ export function plotLosses(losses: readonly Loss[], highest: number): string {
       .map(({ channels, perplexity }) => ({ x: channels, y: perplexity }))
       .sort((a, b) => a.x - b.x);
   const models = [...new Set(losses.map(({ model }) => model))];
-  const families = Map.groupBy(models, (model) => /^(.*) \S+$/.exec(model)?.[1] ?? "");
+  const families = groupBy(models, (model) => /^(.*) \S+$/.exec(model)?.[1] ?? "");
   const charts = Array.from(families, ([family, members]) => ({
     title: family || `${windows} windows of ${context}`,
     series: members.map((model) => ({

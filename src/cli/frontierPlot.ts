@@ -1,4 +1,5 @@
 import type { Frontier } from "../engine/planning/frontier.ts";
+import { groupBy } from "../groupBy.ts";
 import { type Chart, drawCharts, type Series } from "../plot/chart.ts";
 import type { MeasuredPoint } from "./planFrontier.ts";
 
@@ -6,7 +7,7 @@ const MIX = "mix";
 
 /** Predicted loss over bits and over speed, single schemes beside the mixes; measured perplexity where there is any. */
 export function frontierPlot(frontier: Frontier, measured: readonly MeasuredPoint[]): string {
-  const families = Map.groupBy(frontier.single, ({ scheme }) => scheme.replace(/-[\d.]+$/, ""));
+  const families = groupBy(frontier.single, ({ scheme }) => scheme.replace(/-[\d.]+$/, ""));
   const singles = (x: (point: Frontier["single"][number]) => number | undefined, scattered = false) =>
     [...families].map(
       ([name, members]): Series => ({

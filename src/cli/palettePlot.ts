@@ -1,3 +1,4 @@
+import { groupBy } from "../groupBy.ts";
 import { type Chart, drawCharts, type Series } from "../plot/chart.ts";
 
 /** What the plot needs of a measured quantizer. */
@@ -12,7 +13,7 @@ export interface PlottedQuantizer {
 
 /** Figure 2 of the Q-Palette paper, the same as a ratio to the bound and, where measured, error over speed. */
 export function palettePlot(results: readonly PlottedQuantizer[]): string {
-  const families = Map.groupBy(results, ({ quantizer }) => quantizer.replace(/-[\d.]+$/, ""));
+  const families = groupBy(results, ({ quantizer }) => quantizer.replace(/-[\d.]+$/, ""));
   const bits = results.map((result) => result.bits);
   const series = (of: (result: PlottedQuantizer) => { x: number; y: number; label?: string } | undefined) =>
     [...families].flatMap(([name, members]): Series[] => {

@@ -10,6 +10,7 @@ import {
   storedPlace,
 } from "../checkpoint/quantization.ts";
 import { CheckpointError } from "../errors.ts";
+import { groupBy } from "../groupBy.ts";
 import type { DecoderSpec, LinearSpec, NormSpec } from "../models/decoder.ts";
 import { rotationFor } from "../quantizers/hadamard/rotation.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
@@ -121,7 +122,7 @@ function fusedSpecs(spec: DecoderSpec, quantization: QuantizationConfig | undefi
       const place = storedPlace(quantization, linear.weight);
       return place ? [{ linear, name: place.name, row: place.firstRow + (linear.firstRow ?? 0) }] : [];
     });
-    const sets = Map.groupBy(placed, ({ name }) => name).values();
+    const sets = groupBy(placed, ({ name }) => name).values();
     return [...sets].flatMap((set) => {
       set.sort((a, b) => a.row - b.row);
       const adjacent = set.every(

@@ -9,6 +9,7 @@ import type { LinearHandle, Operation } from "../../backends/operation.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { LAYER_KINDS } from "../../compensation/groups.ts";
 import { channelsOf } from "../../compensation/settings.ts";
+import { groupBy } from "../../groupBy.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import { freeBuffers, reserveBuffers, type StepBuffers, uploadStep } from "../buffers.ts";
 import { forward } from "../forward.ts";
@@ -172,7 +173,7 @@ export class LayerPass {
     const { columns } = handles[0];
     const weights = [...new Set(handles.map((handle) => names.get(handle)!))];
     // Tensors of the same token weights share their sums.
-    const groups = Map.groupBy(weights, (name) => tokenWeights?.get(name));
+    const groups = groupBy(weights, (name) => tokenWeights?.get(name));
     const square = () => this.backend.allocate(columns * columns * 4);
     const sumsOf = (weights: readonly string[], values: Float32Array | undefined): WatchedSums => ({
       weights,

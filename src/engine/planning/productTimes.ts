@@ -6,6 +6,7 @@
 import { type Backend, type Program, SLICE_ROWS } from "../../backends/backend.ts";
 import type { LinearHandle } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
+import { groupBy } from "../../groupBy.ts";
 import type { ProductTime } from "./costs.ts";
 import { randomFiller, randomWeights } from "./randomWeights.ts";
 
@@ -63,7 +64,7 @@ export async function timeProducts(backend: Backend, options: TimingOptions): Pr
     const input = keep(slots, backend.allocate(batch * widest * 4));
     const output = keep(slots, backend.reserve(batch * tallest * 4));
     const timed: Timed[] = [];
-    const byColumns = Map.groupBy(shapes, ({ columns }) => columns);
+    const byColumns = groupBy(shapes, ({ columns }) => columns);
     for (const scheme of schemes) {
       for (const [columns, list] of byColumns) {
         const most = Math.max(...list.map(({ rows }) => measuredRows(rows, columns)));

@@ -1,3 +1,4 @@
+import { groupBy } from "../../groupBy.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import type { Part } from "../parts.ts";
 import { linearSpecs } from "../weights.ts";
@@ -17,7 +18,7 @@ export interface WeightTensor {
 /** Every weight tensor of a decoder in the order of use, a tied embedding once. */
 export function weightTensors(spec: DecoderSpec): WeightTensor[] {
   const layers = spec.layers.flatMap((layer, index) => {
-    const byName = Map.groupBy(linearSpecs({ ...spec, layers: [layer] }), ({ weight }) => weight);
+    const byName = groupBy(linearSpecs({ ...spec, layers: [layer] }), ({ weight }) => weight);
     return Array.from(byName.values(), (linears) => tensorOf(linears, index));
   });
   const head = spec.head === spec.embedding ? [] : [tensorOf([spec.head], "head")];
