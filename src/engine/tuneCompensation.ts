@@ -27,17 +27,23 @@ export interface TuneCompensationOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Throws a UsageError when a model has nothing to compensate with. */
+export function requireResidual({ weights, source }: Pick<Model, "weights" | "source">): void {
+  if (!weights.residuals) throw new UsageError(`${source}: has no residual; quantize it with --residual 4`);
+}
+
 /**
  * Finds by measurement how many threads read rows that stay in a file, and how many channels a model may compensate within
  * a slowdown. Overwrites the cache.
  */
 export async function tuneCompensation(
-  { runner, source, weights, backend }: Pick<Model, "runner" | "source" | "weights" | "backend">,
+  model: Pick<Model, "runner" | "source" | "weights" | "backend">,
   { slowdown, onProgress, signal }: TuneCompensationOptions,
 ): Promise<TunedCompensation> {
+  const { runner, weights, backend } = model;
+  requireResidual(model);
   const { compensation, ...plain } = runner.reading;
-  if (!compensation) throw new UsageError(`${source}: has no residual; quantize it with --residual 4`);
-  const { select } = compensation;
+  const { select } = compensation!;
   const readers = weights.residuals?.inFile ? await fastestReaders(runner, backend.threads) : undefined;
   const { costs, secondsWithout } = await measureCosts(runner, {
     readers,

@@ -169,3 +169,9 @@ function distance(a: Float32Array, b: Float32Array): number {
   for (let i = 0; i < b.length; i++) [off, all] = [off + (a[i] - b[i]) ** 2, all + b[i] ** 2];
   return Math.sqrt(off / all);
 }
+
+test("tune --slowdown refuses a model without a residual before it does anything else", async () => {
+  const { code, stdout, stderr } = await halftone(["tune", quantized, "--slowdown", "5%", "--explain"]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/has no residual; quantize it with --residual 4\n$/);
+});
