@@ -64,24 +64,17 @@ export async function makePlan(
   const measures = flags.sensitivities === undefined || slowdown !== undefined;
   const measured = measures ? await modelToRound(checkpoint, flags) : checkpoint;
   const facts = await layerFacts(measured, flags);
-  const options = { ...facts, palette, embeddingScheme };
-  if (slowdown !== undefined) {
-    const costs = await costsOf(checkpoint, flags);
-    const rows = await rowFactsOf(measured, flags);
-    return {
-      plan: await planWithRows(checkpoint, { ...options, costs }, budget, { rows, slowdown }),
-      measured,
-    };
-  }
-  if ("tokensPerSecond" in budget) {
-    const costs = await costsOf(checkpoint, flags);
-    return { plan: await new Planner(checkpoint, { ...options, costs }).plan(budget), measured };
-  }
-  const plan = await new Planner(checkpoint, options).plan(budget);
-  if (!timed) return { plan, measured };
-  const costs = await costsOf(checkpoint, flags);
-  const predicted = new Planner(checkpoint, { ...options, costs }).predict(plan.choice);
-  return { plan: { ...plan, predicted }, measured };
+  const needsTimes = timed || slowdown !== undefined || "tokensPerSecond" in budget;
+  const costs = needsTimes ? await costsOf(checkpoint, flags) : undefined;
+  const options = { ...facts, palette, embeddingScheme, costs };
+  const plan =
+    costs && slowdown !== undefined
+      ? await planWithRows(checkpoint, { ...options, costs }, budget, {
+          rows: await rowFactsOf(measured, flags),
+          slowdown,
+        })
+      : await new Planner(checkpoint, options).plan(budget);
+  return { plan, measured };
 }
 
 /** Refuses a size that no plan has, before anything is measured. */
@@ -96,7 +89,7 @@ async function checkSize(
 }
 
 /** What a plan promises, in two or three lines. */
-export function summaryOf(name: string, plan: ModelPlan): string {
+function summaryOf(name: string, plan: ModelPlan): string {
   const { predicted, bound, objective, gap, compensation } = plan;
   const { bytes, linearBits, loss, tokensPerSecond } = predicted;
   const speed = tokensPerSecond === undefined ? "" : `, ${significant(tokensPerSecond)} tokens/s`;
