@@ -1,7 +1,16 @@
 import type { Frontier } from "../engine/planning/frontier.ts";
 import { groupBy } from "../groupBy.ts";
 import { type Chart, drawCharts, type Series } from "../plot/chart.ts";
-import type { MeasuredPoint } from "./planFrontier.ts";
+
+/** A quantized model whose perplexity was measured. */
+export interface MeasuredPoint {
+  readonly kind: "mix" | "single";
+  readonly label: string;
+  readonly bits: number;
+  readonly bytes: number;
+  readonly perplexity: number;
+  readonly predictedLoss: number;
+}
 
 const MIX = "mix";
 

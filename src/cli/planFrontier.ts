@@ -7,21 +7,12 @@ import { calibrationText } from "./calibrationText.ts";
 import { readTextFile, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
+import type { MeasuredPoint } from "./frontierPlot.ts";
 import { interruptible } from "./interrupt.ts";
 import { openModel } from "./model.ts";
 import { print, printJson, remark, table } from "./output.ts";
 import { progressLine } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
-
-/** A quantized model whose perplexity was measured. */
-export interface MeasuredPoint {
-  readonly kind: "mix" | "single";
-  readonly label: string;
-  readonly bits: number;
-  readonly bytes: number;
-  readonly perplexity: number;
-  readonly predictedLoss: number;
-}
 
 type Flags = Invocation<typeof planFlags>["flags"];
 

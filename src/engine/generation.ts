@@ -1,11 +1,13 @@
 import { UsageError } from "../errors.ts";
-import type { SpeculationOptions } from "../speculation/speculation.ts";
+import type { DecoderSpec } from "../models/decoder.ts";
+import type { Speculation, SpeculationOptions } from "../speculation/speculation.ts";
 import type { SpeculationStatistics } from "../speculation/statistics.ts";
 import { createDetokenizer } from "../text/detokenizer.ts";
+import type { Tokenizer } from "../text/tokenizer.ts";
 import { breather } from "./breathe.ts";
-import type { Model } from "./model.ts";
 import { prefill } from "./prefill.ts";
 import { crossesBorder, roomBeforeBorder } from "./ropeBorders.ts";
+import type { Runner } from "./runner.ts";
 import type { SamplerOptions } from "./sampler/options.ts";
 import { createSampler } from "./sampler/sampler.ts";
 import { createStopMatcher } from "./stopStrings.ts";
@@ -38,15 +40,25 @@ export interface GenerationResult {
   readonly speculation?: SpeculationStatistics;
 }
 
+/** What an answer needs of its model. */
+interface AnsweringModel {
+  readonly spec: DecoderSpec;
+  readonly context: number;
+  readonly runner: Runner;
+  readonly tokenizer: Tokenizer;
+  readonly speculation: Speculation;
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
+}
+
 /** An answer in the making: iterate for its text, await `result` for the whole. It runs once, when first asked. */
 export class Generation implements AsyncIterable<string> {
-  readonly #model: Model;
+  readonly #model: AnsweringModel;
   readonly #prompt: readonly number[];
   readonly #options: GenerateOptions;
   readonly #settle = withResolvers<GenerationResult>();
   #started = false;
 
-  constructor(model: Model, prompt: readonly number[], options: GenerateOptions) {
+  constructor(model: AnsweringModel, prompt: readonly number[], options: GenerateOptions) {
     checkPrompt(model, prompt, options);
     this.#model = model;
     this.#prompt = prompt;
@@ -158,7 +170,7 @@ export class Generation implements AsyncIterable<string> {
   }
 }
 
-function checkPrompt(model: Model, prompt: readonly number[], { maxTokens }: GenerateOptions): void {
+function checkPrompt(model: AnsweringModel, prompt: readonly number[], { maxTokens }: GenerateOptions): void {
   if (prompt.length === 0) throw new UsageError("the prompt is empty; give at least one token");
   if (prompt.length >= model.context) {
     throw new UsageError(
