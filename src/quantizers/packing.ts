@@ -20,8 +20,8 @@ export function packCodes(
   target: Uint8Array,
   offset = 0,
   start = 0,
-  count: number = codes.length,
 ): void {
+  const count = codes.length;
   let place = offset + (start >>> 3);
   let filled = start & 7;
   let buffer = target[place];
@@ -41,28 +41,22 @@ export function packCodes(
   if (filled > 0) target[place] |= buffer;
 }
 
-/**
- * Unpacks `count` codes of 1 to 16 bits from bit `start` of byte `offset` of `source` into `codes`.
- * The inverse of {@link packCodes}.
- */
+/** Unpacks codes of 1 to 16 bits from byte `offset` of `source` on, as many as `codes` holds. */
 export function unpackCodes(
   source: Uint8Array,
   bits: number,
   codes: Uint8Array | Uint16Array,
   offset = 0,
-  start = 0,
-  count: number = codes.length,
 ): void {
-  let place = offset + (start >>> 3);
-  const skipped = start & 7;
-  if (skipped === 0 && bits === 8) {
-    for (let i = 0; i < count; i++) codes[i] = source[place + i];
+  const count = codes.length;
+  if (bits === 8) {
+    for (let i = 0; i < count; i++) codes[i] = source[offset + i];
     return;
   }
-  if (count === 0) return;
   const mask = (1 << bits) - 1;
-  let buffer = source[place++] >>> skipped;
-  let filled = 8 - skipped;
+  let place = offset;
+  let buffer = 0;
+  let filled = 0;
   for (let i = 0; i < count; i++) {
     while (filled < bits) {
       buffer |= source[place++] << filled;

@@ -53,8 +53,8 @@ export interface Quantizer {
   ): void;
   /** Rounds a matrix [rows, columns], row-major. */
   encode(weights: Float32Array, rows: number, columns: number, options?: EncodeOptions): QuantizedMatrix;
-  /** Rows [start, end) as float32, `(end - start) * columns` values. */
-  decode(matrix: QuantizedMatrix, start?: number, end?: number): Float32Array;
+  /** The values that codes and scales stand for, float32 [rows, columns]. */
+  decode(matrix: QuantizedMatrix): Float32Array;
 }
 
 /** The scale of every row of a [rows, columns] matrix. */

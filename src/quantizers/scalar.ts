@@ -85,14 +85,13 @@ export class ScalarQuantizer implements Quantizer {
     return encodeMatrix(this, weights, rows, columns, options);
   }
 
-  decode(matrix: QuantizedMatrix, start = 0, end: number = matrix.rows): Float32Array {
-    const { columns, codes, scales } = matrix;
+  decode({ rows, columns, codes, scales }: QuantizedMatrix): Float32Array {
     const rowBytes = packedRowBytes(columns, this.scheme.bits);
     const rowCodes = new Uint8Array(columns);
-    const values = new Float32Array((end - start) * columns);
-    for (let row = start; row < end; row++) {
+    const values = new Float32Array(rows * columns);
+    for (let row = 0; row < rows; row++) {
       unpackCodes(codes, this.scheme.bits, rowCodes, row * rowBytes);
-      const to = (row - start) * columns;
+      const to = row * columns;
       for (let i = 0; i < columns; i++) values[to + i] = scales[row] * this.levels[rowCodes[i]];
     }
     return values;

@@ -98,15 +98,14 @@ class VectorQuantizer implements Quantizer {
     return encodeMatrix(this, weights, rows, columns, options);
   }
 
-  decode(matrix: QuantizedMatrix, start = 0, end: number = matrix.rows): Float32Array {
-    const { columns, codes, scales } = matrix;
+  decode({ rows, columns, codes, scales }: QuantizedMatrix): Float32Array {
     const rowBytes = this.codesByteLength(1, columns);
     const rowCodes = new Uint16Array(Math.ceil(columns / 2));
-    const values = new Float32Array((end - start) * columns);
+    const values = new Float32Array(rows * columns);
     const points = this.#points;
-    for (let row = start; row < end; row++) {
+    for (let row = 0; row < rows; row++) {
       unpackCodes(codes, this.#width, rowCodes, row * rowBytes);
-      const to = (row - start) * columns;
+      const to = row * columns;
       for (let i = 0; i < columns; i++) {
         values[to + i] = scales[row] * points[2 * rowCodes[i >>> 1] + (i & 1)];
       }

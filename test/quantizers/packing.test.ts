@@ -15,20 +15,14 @@ describe("packing", () => {
   });
 
   it("is undone by unpacking, at any width and place", () => {
-    const arguments_ = [
-      fc.integer({ min: 1, max: 16 }),
-      fc.nat(70),
-      fc.nat(5),
-      fc.nat(40),
-      fc.integer(),
-    ] as const;
+    const arguments_ = [fc.integer({ min: 1, max: 16 }), fc.nat(70), fc.nat(5), fc.integer()] as const;
     fc.assert(
-      fc.property(...arguments_, (bits, count, offset, start, seed) => {
+      fc.property(...arguments_, (bits, count, offset, seed) => {
         const codes = randomCodes(count, bits, seed);
-        const bytes = new Uint8Array(offset + packedRowBytes(start + count * bits, 1) + 1);
-        packCodes(codes, bits, bytes, offset, start);
+        const bytes = new Uint8Array(offset + packedRowBytes(count, bits) + 1);
+        packCodes(codes, bits, bytes, offset);
         const back = new Uint16Array(count);
-        unpackCodes(bytes, bits, back, offset, start);
+        unpackCodes(bytes, bits, back, offset);
         expect(back).toEqual(codes);
         expect(bytes.subarray(0, offset).every((b) => b === 0)).toBe(true);
         expect(bytes.at(-1)).toBe(0);

@@ -153,7 +153,7 @@ describe("quantizer", () => {
           }
           const band = codes.subarray((top / 16) * bandBytes);
           tcqQuantizer(quantizer.scheme).encodeColumns(block, height, column, width, band, columns);
-          const decoded = quantizer.decode({ ...whole, codes }, top, top + height);
+          const decoded = quantizer.decode({ ...whole, rows: height, codes: band, scales });
           for (let i = 0; i < block.length; i++) {
             const at = Math.floor(i / width) * columns + column + (i % width);
             expect(block[i]).toBe(decoded[at]);
@@ -161,9 +161,6 @@ describe("quantizer", () => {
         }
       }
       expect(codes).toEqual(whole.codes);
-      const all = quantizer.decode(whole);
-      const [start, end] = [Math.floor(rows / 3), Math.ceil((2 * rows) / 3)];
-      expect(quantizer.decode(whole, start, end)).toEqual(all.subarray(start * columns, end * columns));
     }
   });
 

@@ -54,7 +54,7 @@ export function tcqQuantizer(scheme: Scheme, beam = 0): Quantizer {
   return {
     ...quantizer,
     encode: (weights, rows, columns, options) => encodeMatrix(quantizer, weights, rows, columns, options),
-    decode: (matrix, start = 0, end = matrix.rows) => decodeRows(codeAt, bits, matrix, start, end),
+    decode: (matrix) => decodeTiles(codeAt, bits, matrix),
   };
 }
 
@@ -104,30 +104,25 @@ function placeOf(i: number, top: number, left: number, rows: number, width: numb
   return row < rows && column < width ? row * width + column : -1;
 }
 
-function decodeRows(
+function decodeTiles(
   codeAt: (rate: number) => TrellisCode,
   bits: number,
-  matrix: QuantizedMatrix,
-  start: number,
-  end: number,
+  { rows, columns, codes, scales }: QuantizedMatrix,
 ): Float32Array {
-  const { rows, columns, codes, scales } = matrix;
   const layout = tileLayout(bits, columns);
-  const weights = new Float32Array((end - start) * columns);
+  const weights = new Float32Array(rows * columns);
   const states = new Uint16Array(tileSteps);
-  const last = Math.min(end, rows);
   for (let tile = 0; tile < layout.tiles; tile++) {
     const { rate, offset } = tilePlace(layout, tile);
     const { pairs, unit } = codeAt(rate);
     const left = tile * tileSide;
     const pairColumns = Math.min(tileSide, columns - left);
-    for (let top = start - (start % tileSide); top < last; top += tileSide) {
+    for (let top = 0; top < rows; top += tileSide) {
       unpackStates(codes, rate, (top / tileSide) * layout.bandBytes + offset, states);
-      const firstRow = Math.max(top, start);
-      const lastRow = Math.min(top + tileSide, last);
-      for (let row = firstRow; row < lastRow; row++) {
+      const bottom = Math.min(top + tileSide, rows);
+      for (let row = top; row < bottom; row++) {
         const scale = scales[row] * unit;
-        const to = (row - start) * columns + left;
+        const to = row * columns + left;
         for (let column = 0; column < pairColumns; column++) {
           const state = states[(column >> 1) * tileSide + row - top];
           weights[to + column] = pairs[2 * state + (column & 1)] * scale;
