@@ -3,18 +3,18 @@ import { fusedSpans, mixOf } from "../engine/planning/mix.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import { table } from "./output.ts";
 
-/** Characters of one cell: bits, and the line that joins fused layers. */
-const CELL = 3;
+/** Characters of a line, and of one cell: bits, and the line that joins fused layers. */
+const [WIDTH, CELL] = [110, 3];
 
 /**
  * A plan for a terminal: blocks across, layers down, in each cell the bits; a line at its right joins the layers that
  * are fused. Below it, how often each scheme was chosen.
  */
-export function drawMix(choice: readonly Choice[], width = 110): string {
+export function drawMix(choice: readonly Choice[]): string {
   const { rows, blocks, ends } = mixOf(choice);
   const spans = blocks.map((block) => fusedSpans(rows, block));
   const label = Math.max(...rows.map((row) => row.length), ...ends.map(({ kind }) => kind.length), 5);
-  const perLine = Math.max(1, Math.floor((width - label - 1) / CELL));
+  const perLine = Math.max(1, Math.floor((WIDTH - label - 1) / CELL));
   const lines: string[] = [];
   for (let first = 0; first < blocks.length; first += perLine) {
     const shown = Array.from({ length: Math.min(perLine, blocks.length - first) }, (_, i) => first + i);

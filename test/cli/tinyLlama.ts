@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TensorEntry } from "../../src/checkpoint/safetensors/header.ts";
-import { writeSafetensors } from "../../src/checkpoint/safetensors/writer.node.ts";
+import { writeSafetensors } from "../checkpoint/safetensors/writeSafetensors.ts";
 import { miniMindFiles } from "../text/miniMind.ts";
 
 const [HIDDEN, LAYERS, HEADS, KV_HEADS, MLP, VOCABULARY] = [32, 2, 4, 2, 64, 6400];
@@ -33,7 +33,7 @@ export async function writeTinyLlama(folder: string): Promise<void> {
   });
   await write("tokenizer.json", tokenizer);
   await write("tokenizer_config.json", { ...config, chat_template: chatTemplate });
-  await writeSafetensors(join(folder, "model.safetensors"), entries(), async ({ shape }) => {
+  await writeSafetensors(join(folder, "model.safetensors"), entries(), ({ shape }) => {
     const values = new Float32Array(shape.reduce((product, size) => product * size, 1));
     for (let i = 0; i < values.length; i++) values[i] = shape.length === 1 ? 1 : random() / 4;
     return new Uint8Array(values.buffer);

@@ -18,7 +18,6 @@ export interface StoredTensor {
 }
 
 export interface Header {
-  readonly version: number;
   readonly metadata: Metadata;
   /** Where each metadata value stands, for messages. */
   readonly offsets: ReadonlyMap<string, number>;
@@ -63,7 +62,7 @@ export async function readHeader(source: ByteSource): Promise<Header> {
   const entries: TensorEntry[] = [];
   for (let i = 0; i < tensorCount; i++) entries.push(await readTensorEntry(cursor, source.name));
   const tensors = placeTensors(source, entries, cursor.offset, alignmentOf(source, metadata));
-  return { version, metadata, offsets, tensors };
+  return { metadata, offsets, tensors };
 }
 
 async function readMetadata(cursor: Cursor, count: number): Promise<Pick<Header, "metadata" | "offsets">> {

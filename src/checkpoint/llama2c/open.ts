@@ -32,8 +32,8 @@ export async function isLlama2c(source: ByteSource): Promise<boolean> {
   return (await readDimensions(source)) !== undefined;
 }
 
-/** Opens a llama2.c model; a tokenizer.bin may follow in the same file, or be given. */
-export async function openLlama2c(source: ByteSource, tokenizer?: ByteSource): Promise<Checkpoint> {
+/** Opens a llama2.c model; a tokenizer.bin may follow in the same file. */
+export async function openLlama2c(source: ByteSource): Promise<Checkpoint> {
   try {
     const dimensions = await readDimensions(source);
     if (dimensions === undefined) {
@@ -43,22 +43,19 @@ export async function openLlama2c(source: ByteSource, tokenizer?: ByteSource): P
     }
     const { tensors, end } = layOut(source, dimensions);
     const { vocabulary } = dimensions;
-    const embedded = end < source.size ? await readLlama2cTokenizer(source, end, vocabulary) : undefined;
-    const given = tokenizer && (await readLlama2cTokenizer(tokenizer, 0, vocabulary));
+    const tokenizer = end < source.size ? await readLlama2cTokenizer(source, end, vocabulary) : undefined;
     return {
       source: source.name,
       format: "llama2.c",
       config: configOf(dimensions),
       generationConfig: { bos_token_id: 1, eos_token_id: 2 },
       tensors,
-      tokenizer: embedded ?? given,
+      tokenizer,
       close: () => source.close(),
     };
   } catch (error) {
     await source.close();
     throw error;
-  } finally {
-    await tokenizer?.close();
   }
 }
 

@@ -27,7 +27,6 @@ export interface SafetensorsWriter {
 }
 
 export interface WriterOptions {
-  metadata?: Readonly<Record<string, string>>;
   /** Most tensor bytes in one file, default 4 GB; a larger tensor has a file of its own. */
   maxShardBytes?: number;
   /** Continues files that were suspended or left by a crash, where their headers are the same. */
@@ -118,10 +117,10 @@ export async function createSafetensors(
 export async function createModelSafetensors(
   folder: string,
   tensors: readonly TensorEntry[],
-  { metadata = METADATA, maxShardBytes = DEFAULT_SHARD_BYTES, resume }: WriterOptions = {},
+  { maxShardBytes = DEFAULT_SHARD_BYTES, resume }: WriterOptions = {},
 ): Promise<SafetensorsWriter> {
   const shards = splitShards(tensors, maxShardBytes);
-  if (shards.length <= 1) return createSafetensors(join(folder, SINGLE_FILE), tensors, metadata, resume);
+  if (shards.length <= 1) return createSafetensors(join(folder, SINGLE_FILE), tensors, METADATA, resume);
   const number = (n: number) => String(n).padStart(5, "0");
   const writers: SafetensorsWriter[] = [];
   const owner = new Map<string, SafetensorsWriter>();
@@ -132,7 +131,7 @@ export async function createModelSafetensors(
   try {
     for (const [i, shard] of shards.entries()) {
       const file = `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
-      const writer = await createSafetensors(join(folder, file), shard, metadata, resume);
+      const writer = await createSafetensors(join(folder, file), shard, METADATA, resume);
       writers.push(writer);
       for (const { name } of shard) {
         owner.set(name, writer);
@@ -169,33 +168,6 @@ export async function createModelSafetensors(
       await writeFile(join(folder, INDEX_FILE), `${JSON.stringify(index, null, 2)}\n`);
     },
   };
-}
-
-/**
- * Writes a whole file from a producer that is asked for each tensor once, in file order;
- * it may give a tensor in pieces. On failure nothing is left.
- */
-export async function writeSafetensors(
-  path: string,
-  tensors: readonly TensorEntry[],
-  produce: (entry: TensorEntry) => Promise<Uint8Array> | AsyncIterable<Uint8Array>,
-  metadata?: Readonly<Record<string, string>>,
-): Promise<void> {
-  const writer = await createSafetensors(path, tensors, metadata);
-  try {
-    for (const entry of buildHeader(tensors).entries) {
-      const data = produce(entry);
-      let at = 0;
-      for await (const bytes of Symbol.asyncIterator in data ? data : [await data]) {
-        await writer.write(entry.name, bytes, at);
-        at += bytes.length;
-      }
-    }
-    await writer.finish();
-  } catch (error) {
-    await writer.abort();
-    throw error;
-  }
 }
 
 /** An unfinished file, when it has this header and size. */

@@ -5,9 +5,7 @@
  */
 import { UsageError } from "../../errors.ts";
 
-export const taskNames = ["lambada", "piqa"] as const;
-
-export type TaskName = (typeof taskNames)[number];
+export type TaskName = "lambada" | "piqa";
 
 /** A context and the texts that might follow it. */
 export interface Item {

@@ -7,15 +7,14 @@ import type { WorkerReply } from "./worker.node.ts";
 /** Threads that quantize. */
 export interface Pool {
   readonly threads: number;
-  /** Runs a job when a thread is free; `transfer` moves buffers of the job instead of copying them. */
-  run<J extends Job>(job: J, transfer?: readonly ArrayBuffer[]): Promise<JobResults[J["kind"]]>;
+  /** Runs a job when a thread is free. */
+  run<J extends Job>(job: J): Promise<JobResults[J["kind"]]>;
   /** Ends the threads; jobs that have not finished are rejected. */
   close(): Promise<void>;
 }
 
 interface Task {
   readonly job: Job;
-  readonly transfer: readonly ArrayBuffer[];
   readonly resolve: (result: never) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -51,7 +50,7 @@ export function createPool(threads: number): Pool {
       const task = waiting.shift()!;
       running.set(worker, task);
       worker.ref();
-      worker.postMessage(task.job, [...task.transfer]);
+      worker.postMessage(task.job);
     }
     for (const worker of idle) worker.unref();
   }
@@ -64,10 +63,10 @@ export function createPool(threads: number): Pool {
 
   return {
     threads: workers.length,
-    run(job, transfer = []) {
+    run(job) {
       const result = new Promise<never>((resolve, reject) => {
         if (closed) return reject(new Error("the threads that quantize have ended"));
-        waiting.push({ job, transfer, resolve, reject });
+        waiting.push({ job, resolve, reject });
         next();
       });
       // Work that was started ahead may fail when nobody waits for it any more.

@@ -3,6 +3,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { fromFloat32 } from "../../checkpoint/dtype.ts";
 import { RESIDUAL_FILE } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
+import { METADATA } from "../../checkpoint/safetensors/shards.ts";
 import { createSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
 import { type ResidualGroup, residualGroups, residualNames, rowLayoutOf } from "../../compensation/groups.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
@@ -42,7 +43,7 @@ export async function writeResidual(run: ResidualRun): Promise<number> {
   const { decoder, plan, folder, bits, onProgress, signal } = run;
   const groups = residualGroups(decoder, (weight) => plan.has(weight));
   const entries = groups.flatMap((group) => entriesOf(group, bits));
-  const writer = await createSafetensors(join(folder, RESIDUAL_FILE), entries, { format: "pt" });
+  const writer = await createSafetensors(join(folder, RESIDUAL_FILE), entries, METADATA);
   try {
     for (const group of groups) {
       onProgress?.(group.name);

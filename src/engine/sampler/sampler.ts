@@ -32,9 +32,9 @@ export interface Sampler {
   sample(logits: Float32Array, history: TokenHistory): number;
   /**
    * The distribution that `sample` draws from, over the whole vocabulary: zero for tokens that were cut, a
-   * single one for greedy. Written to `target` when given.
+   * single one for greedy.
    */
-  distribution(logits: Float32Array, history: TokenHistory, target?: Float32Array): Float32Array;
+  distribution(logits: Float32Array, history: TokenHistory): Float32Array;
   /** Whether it takes the likeliest token, and nothing is left to chance. */
   readonly greedy: boolean;
   /** The generator that `sample` draws from. */
@@ -105,18 +105,20 @@ export function createSampler(options: SamplerOptions = {}): Sampler {
       if (temperature === 0) return best;
       return drawCandidate(select(adjusted, best), random.nextFloat());
     },
-    distribution(logits, history, target = new Float32Array(logits.length)) {
+    distribution(logits, history) {
       const adjusted = adjust(logits, history);
       const best = argmax(adjusted);
-      target.fill(0);
+      const probabilities = new Float32Array(logits.length);
       if (temperature === 0) {
-        target[best] = 1;
-        return target;
+        probabilities[best] = 1;
+        return probabilities;
       }
       const candidates = select(adjusted, best);
       const total = totalWeight(candidates);
-      for (let i = 0; i < candidates.count; i++) target[candidates.ids[i]] = candidates.weights[i] / total;
-      return target;
+      for (let i = 0; i < candidates.count; i++) {
+        probabilities[candidates.ids[i]] = candidates.weights[i] / total;
+      }
+      return probabilities;
     },
   };
 }

@@ -1,16 +1,16 @@
-import { type Candidates, createCandidates, keepCandidates, totalWeight } from "./candidates.ts";
+import { type Candidates, keepCandidates, totalWeight } from "./candidates.ts";
 
 /**
  * Nucleus sampling (Holtzman et al., arXiv:1904.09751): keeps the fewest most likely tokens whose
  * probabilities sum to at least `topP`, the lower id first among equals. transformers and vLLM cut the same
- * set (they leave the order among equals open). Expected O(n): a weighted quickselect finds where to cut.
+ * set (they leave the order among equals open). Expected O(n): a weighted quickselect of `pool`, which is overwritten,
+ * finds where to cut.
  */
-export function applyTopP(candidates: Candidates, topP: number, scratch?: Candidates): void {
+export function applyTopP(candidates: Candidates, topP: number, pool: Candidates): void {
   if (topP >= 1 || candidates.count < 2) return;
   const total = totalWeight(candidates);
   // All the tokens lighter than this weigh less than 1 - topP together, so none of them is needed.
   const negligible = ((1 - topP) * total) / candidates.count;
-  const pool = scratch ?? createCandidates(candidates.count);
   let count = 0;
   for (let i = 0; i < candidates.count; i++) {
     if (candidates.weights[i] < negligible) continue;
