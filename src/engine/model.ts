@@ -24,7 +24,7 @@ import { type GenerateOptions, Generation } from "./generation.ts";
 import { KeyValueCache } from "./kvCache.ts";
 import { Residuals } from "./residuals.ts";
 import { Runner } from "./runner.ts";
-import { type FloatScheme, type LoadedWeights, loadWeights, tieMissingHead } from "./weights.ts";
+import { type FloatScheme, type LoadedWeights, linearSpecs, loadWeights, tieMissingHead } from "./weights.ts";
 
 /** Context used when the model allows more and nobody asks: enough for chat, little address space. */
 const DEFAULT_CONTEXT = 8192;
@@ -188,17 +188,8 @@ export function floatSchemeFor(spec: DecoderSpec): FloatScheme {
 
 /** Weights of linear layers, embedding and head, tied ones once. */
 export function parametersOf(spec: DecoderSpec): number {
-  const linears = spec.layers.flatMap(({ attention: a, mlp: m }) => [
-    a.q,
-    a.k,
-    a.v,
-    a.o,
-    m.gate,
-    m.up,
-    m.down,
-  ]);
   const ends = spec.head === spec.embedding ? [spec.embedding] : [spec.embedding, spec.head];
-  return [...linears, ...ends].reduce((sum, { rows, columns }) => sum + rows * columns, 0);
+  return [...linearSpecs(spec), ...ends].reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 }
 
 function settingsOf(options: ModelOptions["compensation"], residuals: Residuals): CompensationSettings {

@@ -1,12 +1,10 @@
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
-import { quantizationOf } from "../../checkpoint/quantization.ts";
 import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
-import { decoderFor } from "../../models/registry.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
 import { firstToken } from "../ownText.ts";
-import { tieMissingHead } from "../weights.ts";
+import { floatDecoder } from "../quantize/plan.ts";
 import { checkWhole } from "../wholeNumber.ts";
 import {
   DEFAULT_NORMS,
@@ -31,11 +29,7 @@ export interface SensitivityRequest {
 
 /** Fills in defaults. Throws a UsageError for a quantized model, and for options outside their ranges. */
 export function requestOf(checkpoint: Checkpoint, options: SensitivityOptions): SensitivityRequest {
-  if (quantizationOf(checkpoint)) {
-    throw new UsageError(`${checkpoint.source}: is quantized already; measure the float model`);
-  }
-  const { source, config, tensors } = checkpoint;
-  const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
+  const spec = floatDecoder(checkpoint);
   const numbers = checkedNumbers(spec, options);
   const given = givenSequences(checkpoint, options, numbers);
   if (given) checkSequences(given, spec);
