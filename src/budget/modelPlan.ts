@@ -26,7 +26,7 @@ const choiceSchema = z.object({
 });
 
 /** Unknown members are left out: a newer program may say more. */
-export const modelPlanSchema = z.object({
+const modelPlanSchema = z.object({
   format: z.literal(PLAN_FORMAT),
   version: z.literal(PLAN_VERSION),
   model: z

@@ -69,7 +69,7 @@ const measurementSchema = z.strictObject({
 });
 
 /** The file format; docs/plan-problem.schema.json is made of it. */
-export const problemSchema = z
+const problemSchema = z
   .strictObject({
     $schema: z.string().optional().describe("For editors; ignored."),
     layers: z.array(layerSchema).min(1).max(MAX_LAYERS),

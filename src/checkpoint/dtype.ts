@@ -36,7 +36,7 @@ type TypedArrayConstructor<T> = {
 };
 
 /** A typed view of bytes; copies them first when they are not aligned. */
-export function viewAs<T>(arrayType: TypedArrayConstructor<T>, bytes: Uint8Array): T {
+function viewAs<T>(arrayType: TypedArrayConstructor<T>, bytes: Uint8Array): T {
   const size = arrayType.BYTES_PER_ELEMENT;
   const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   return new arrayType(aligned.buffer, aligned.byteOffset, Math.floor(aligned.byteLength / size));

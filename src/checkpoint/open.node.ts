@@ -26,7 +26,7 @@ export async function openCheckpoint(model: string, options: OpenOptions = {}): 
 }
 
 /** The folder or file where a model lies, as {@link openCheckpoint} looks for it: an existing path comes first. */
-export async function locateModel(model: string, { hub }: OpenOptions = {}): Promise<string> {
+async function locateModel(model: string, { hub }: OpenOptions = {}): Promise<string> {
   if (await stat(model).catch(() => undefined)) return model;
   if (model.startsWith("npm:")) return packageFolder(model.slice(4));
   const { isModelId, resolveHubModel } = await import("./hub/node.ts");

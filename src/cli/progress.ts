@@ -34,7 +34,7 @@ export function progressLine(label: string, stream: NodeJS.WriteStream = process
 }
 
 /** `quantizing  42%  12.3 MB/s  3.2 s left` */
-export function progressText(
+function progressText(
   label: string,
   done: number,
   total: number,

@@ -20,13 +20,7 @@ export interface PartitionPair {
 }
 
 /** One product of a part of the activations with a part of the weights, equation 6: exact, [m, n]. */
-export function partialProduct(
-  x: Operand,
-  w: Operand,
-  size: ProductSize,
-  from = 0,
-  to = size.k,
-): Float64Array {
+function partialProduct(x: Operand, w: Operand, size: ProductSize, from = 0, to = size.k): Float64Array {
   const { m, n, k } = size;
   const y = new Float64Array(m * n);
   for (let row = 0; row < m; row++) {

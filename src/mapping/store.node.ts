@@ -22,7 +22,7 @@ export function originHere(threads: number): PolicyOrigin {
 }
 
 /** The file of the cache that holds what was tuned here. */
-export function policyFile(origin: PolicyOrigin, env = process.env): string {
+function policyFile(origin: PolicyOrigin, env = process.env): string {
   return join(cacheFolder(env), `policy-${fingerprint(JSON.stringify(origin))}.json`);
 }
 

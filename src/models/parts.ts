@@ -43,7 +43,7 @@ export function linear(prefix: string, rows: number, columns: number, bias = fal
   return { weight: `${prefix}.weight`, bias: bias ? `${prefix}.bias` : undefined, rows, columns };
 }
 
-export function norm(prefix: string, size: number): NormSpec {
+function norm(prefix: string, size: number): NormSpec {
   return { weight: `${prefix}.weight`, size };
 }
 

@@ -21,7 +21,7 @@ export function textElement(content: string, attributes: Attributes): string {
   return element("text", attributes, escapeText(content));
 }
 
-export function escapeText(text: string): string {
+function escapeText(text: string): string {
   const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
   return text.replace(/[&<>"]/g, (character) => entities[character]);
 }

@@ -14,7 +14,7 @@ const endTokens = [
 ];
 
 /** Reads a token of tokenizer_config.json, stored as a string or as an object with `content`. */
-export function tokenText(value: unknown): string | undefined {
+function tokenText(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   const content = (value as { content?: unknown } | null | undefined)?.content;
   return typeof content === "string" ? content : undefined;

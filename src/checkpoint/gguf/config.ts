@@ -147,7 +147,7 @@ function named(className: string, model_type: string): Config {
 }
 
 /** Ids of the tokens with a role, in config.json's names; those absent are left out. */
-export function tokenIds(settings: Settings): Config {
+function tokenIds(settings: Settings): Config {
   const ids: Config = {};
   for (const [name, key] of [
     ["bos_token_id", "bos_token_id"],

@@ -22,7 +22,7 @@ export interface Selection {
  * GGUF quantizations tried when the id names none, best compromise of size and quality first:
  * around 4.5 bits, then more bits, then fewer, then unquantized. One that stands alone is taken whatever it is.
  */
-export const GGUF_PREFERENCE: readonly string[] = [
+const GGUF_PREFERENCE: readonly string[] = [
   ...["Q4_K_M", "UD-Q4_K_XL", "Q4_K_L", "Q4_K_S", "IQ4_NL", "IQ4_XS", "Q4_0", "Q4_1", "MXFP4", "MXFP4_MOE"],
   ...["Q5_K_M", "UD-Q5_K_XL", "Q5_K_L", "Q5_K_S", "Q5_0", "Q5_1", "Q6_K", "UD-Q6_K_XL", "Q6_K_L", "Q8_0"],
   ...["Q3_K_L", "Q3_K_M", "UD-Q3_K_XL", "IQ3_M", "IQ3_S", "Q3_K_S", "IQ3_XS", "IQ3_XXS", "Q2_K", "IQ2_M"],
@@ -30,7 +30,7 @@ export const GGUF_PREFERENCE: readonly string[] = [
 ];
 
 /** ONNX variants tried when the id names none, as transformers.js names them; "" is the float32 graph. */
-export const ONNX_PREFERENCE: readonly string[] = [
+const ONNX_PREFERENCE: readonly string[] = [
   ...["quantized", "int8", "uint8", "q4f16", "q4", "fp16", "", "bnb4"],
 ];
 

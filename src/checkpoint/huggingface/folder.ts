@@ -49,7 +49,7 @@ export async function openHuggingFace(files: FileSet): Promise<Checkpoint> {
 }
 
 /** The tokenizer's files, or undefined when there is no tokenizer.json. */
-export async function readTokenizer(files: FileSet): Promise<TokenizerFiles | undefined> {
+async function readTokenizer(files: FileSet): Promise<TokenizerFiles | undefined> {
   const tokenizer = await readOptional(files, "tokenizer.json", readJsonObject);
   if (tokenizer === undefined) return undefined;
   const special = (await readOptional(files, "special_tokens_map.json", readJsonObject)) ?? {};

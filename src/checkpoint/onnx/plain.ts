@@ -174,7 +174,7 @@ function elementReader(tensor: OnnxTensor, columns: number): Decode {
 }
 
 /** All values of a small tensor: scales, zero points. */
-export async function readSmall(tensor: OnnxTensor): Promise<Float32Array> {
+async function readSmall(tensor: OnnxTensor): Promise<Float32Array> {
   const count = elementCount(tensor.shape) ?? 0;
   const out = new Float32Array(count);
   const { source, offset } = await tensor.open();

@@ -34,7 +34,7 @@ export interface QuantizeOptions {
   readonly seed?: number;
 }
 
-export const DEFAULT_EMBEDDING_SCHEME = "uniform-8";
+const DEFAULT_EMBEDDING_SCHEME = "uniform-8";
 
 /** A weight to quantize: how, and where its rows go. */
 export type PlannedWeight = StoredScheme & { readonly place: StoredPlace };

@@ -88,7 +88,7 @@ export function fieldLayouts(scheme: Scheme): FieldLayout[] {
  * What each bit of a code adds to the lowest level, lowest bit first, in the units of {@link fieldPlan}; undefined
  * where levels are no such sums, or no product by planes could win.
  */
-export function bitWeights(scheme: Scheme): number[] | undefined {
+function bitWeights(scheme: Scheme): number[] | undefined {
   const { family, bits } = scheme;
   if (!(family === "uniform" && bits <= 4) && !(family === "nuq" && bits === 2)) return undefined;
   const { values } = codeTable(scheme)!;

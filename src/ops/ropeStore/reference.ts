@@ -1,5 +1,5 @@
 /** Rotates the first `rotated` elements of a head (pairs i, i + rotated / 2), cos and sin in `rope` (Su et al., 2021). */
-export function rotateHead(x: Float32Array, rope: Float32Array, rotated: number): void {
+function rotateHead(x: Float32Array, rope: Float32Array, rotated: number): void {
   const half = rotated / 2;
   for (let i = 0; i < half; i++) {
     const [cos, sin, a, b] = [rope[i], rope[half + i], x[i], x[half + i]];

@@ -7,7 +7,7 @@ export function field(number: number, payload: Uint8Array | string): Uint8Array 
 }
 
 /** A protobuf field of wire type 0. */
-export function integer(number: number, value: number): Uint8Array {
+function integer(number: number, value: number): Uint8Array {
   return Uint8Array.of(number * 8, ...varint(value));
 }
 
