@@ -40,19 +40,21 @@ export interface LoadOptions extends ModelOptions, OpenOptions {
 export async function load(model: string, options: LoadOptions = {}): Promise<Model> {
   const checkpoint = await openCheckpoint(model, options);
   const threads = options.threads ?? availableParallelism();
-  const { backend, map } = await openBackend(threads, options);
   try {
-    const { compensation } = options;
-    const tuned = (layers: string) => map?.compensation?.find((each) => each.layers === layers);
-    const loaded = await Model.load(checkpoint, backend, {
-      ...options,
-      compensation: compensation !== false && { tuned, ...compensation },
-    });
-    if (options.backend !== "reference") tellCoverage(loaded, map, options);
-    return loaded;
-  } catch (error) {
-    backend.dispose();
-    throw error;
+    const { backend, map } = await openBackend(threads, options);
+    try {
+      const { compensation } = options;
+      const tuned = (layers: string) => map?.compensation?.find((each) => each.layers === layers);
+      const loaded = await Model.load(checkpoint, backend, {
+        ...options,
+        compensation: compensation !== false && { tuned, ...compensation },
+      });
+      if (options.backend !== "reference") tellCoverage(loaded, map, options);
+      return loaded;
+    } catch (error) {
+      backend.dispose();
+      throw error;
+    }
   } finally {
     await checkpoint.close();
   }

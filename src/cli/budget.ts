@@ -100,7 +100,7 @@ export async function modelToRound(
  */
 export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Promise<LayerFacts> {
   const calibration = await calibrationText(flags.calibrate);
-  const given = flags.sensitivities ? await readSensitivities(flags.sensitivities) : undefined;
+  const given = flags.sensitivities !== undefined ? await readSensitivities(flags.sensitivities) : undefined;
   const calibrated = calibration !== undefined;
   const gainOf = (layers: readonly LayerFact[]) =>
     new Map(layers.map(({ name, calibrationGain = 1 }) => [name, calibrationGain]));

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { access, constants, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { UsageError } from "../errors.ts";
 
 /** Reads a UTF-8 file that a flag names. */
@@ -33,15 +34,31 @@ export async function readJsonFile(path: string, flag: string, where: string): P
 
 /** Writes a text to a file that a flag names. */
 export async function writeTextFile(path: string, content: string, flag: string): Promise<void> {
-  await writeFile(path, content).catch((cause: NodeJS.ErrnoException) => {
-    const reasons: Record<string, string> = {
-      ENOENT: "its folder does not exist",
-      EISDIR: "is a folder",
-      EACCES: "may not be written",
-    };
-    const reason = reasons[cause.code ?? ""] ?? cause.message;
-    throw new UsageError(`${flag} ${path}: ${reason}; name another file`, { cause });
+  await writeFile(path, content).catch((cause) => {
+    throw unwritable(path, flag, cause);
   });
+}
+
+/** Refuses a file that {@link writeTextFile} could not write, before anybody waits for what shall be in it. */
+export async function checkWritable(path: string | undefined, flag: string): Promise<void> {
+  if (path === undefined) return;
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) throw unwritable(path, flag, { code: "EISDIR" });
+  await access(found || !path ? path : `${dirname(path)}/`, constants.W_OK).catch((cause) => {
+    throw unwritable(path, flag, cause);
+  });
+}
+
+function unwritable(path: string, flag: string, cause: Partial<NodeJS.ErrnoException>): UsageError {
+  const reasons: Record<string, string> = {
+    ENOENT: "its folder does not exist",
+    ENOTDIR: "its folder is a file",
+    EISDIR: "is a folder",
+    EACCES: "may not be written",
+    EROFS: "may not be written",
+  };
+  const reason = reasons[cause.code ?? ""] ?? cause.message;
+  return new UsageError(`${flag} ${path}: ${reason}; name another file`, { cause });
 }
 
 /** The value of a flag that a verb cannot do without. */

@@ -5,7 +5,7 @@ import { createPool } from "../engine/quantize/pool.node.ts";
 import type { Distortion } from "../quantizers/distortion.ts";
 import { quantizerFor } from "../quantizers/registry.ts";
 import { allSchemes, parseScheme, type Scheme } from "../quantizers/scheme.ts";
-import { writeTextFile } from "./files.ts";
+import { checkWritable, writeTextFile } from "./files.ts";
 import type { paletteFlags } from "./flags.ts";
 import { formatCount } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -23,6 +23,7 @@ interface Measured extends Distortion {
 /** `halftone palette`: how good, and on request how fast, every quantizer is on this machine. */
 export async function palette({ flags }: Invocation<typeof paletteFlags>): Promise<void> {
   const schemes = schemesOf(flags.schemes);
+  await checkWritable(flags.plot, "--plot");
   const results = await measure(schemes, flags);
   if (flags.plot !== undefined) await writePlot(flags.plot, results);
   if (flags.json) return printJson(results);

@@ -76,9 +76,8 @@ function isFlag(verb: Verb, text: string): boolean {
 function checkOperands(verb: Verb, operands: readonly string[]): void {
   const required = verb.operands.filter((operand) => !operand.startsWith("["));
   const usage = ["halftone", verb.name, ...verb.operands].join(" ");
-  if (operands.length < required.length) {
-    throw new UsageError(`${verb.name} needs ${required[operands.length]}; usage: ${usage}`);
-  }
+  const missing = required.find((_, i) => !operands[i]);
+  if (missing !== undefined) throw new UsageError(`${verb.name} needs ${missing}; usage: ${usage}`);
   if (operands.length > verb.operands.length) {
     const extra = JSON.stringify(operands[verb.operands.length]);
     throw new UsageError(`${verb.name} does not take ${extra} (quote texts with blanks); usage: ${usage}`);

@@ -4,7 +4,7 @@ import { Planner } from "../engine/planning/planner.ts";
 import { UsageError } from "../errors.ts";
 import { costsOf, layerFacts, modelToRound, paletteOf } from "./budget.ts";
 import { calibrationText } from "./calibrationText.ts";
-import { readTextFile, writeTextFile } from "./files.ts";
+import { checkWritable, readTextFile, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
 import type { MeasuredPoint } from "./frontierPlot.ts";
@@ -32,6 +32,7 @@ export async function planFrontier(name: string, flags: Flags): Promise<void> {
   if (flags.rows !== undefined)
     throw new UsageError("--rows belongs to one plan; leave it out of --frontier");
   const text = flags.measure === undefined ? undefined : await readTextFile(flags.measure, "--measure");
+  await checkWritable(flags.plot, "--plot");
   const checkpoint = await openModel(name);
   try {
     const measures = flags.sensitivities === undefined || text !== undefined;

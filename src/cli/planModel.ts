@@ -15,7 +15,7 @@ import {
   paletteOf,
   rowFactsOf,
 } from "./budget.ts";
-import { writeTextFile } from "./files.ts";
+import { checkWritable, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
 import { openModel } from "./model.ts";
@@ -28,6 +28,8 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
   const budget = budgetOf(flags);
   if (budget === undefined)
     throw new UsageError("nothing to spend; give --bits N, --memory SIZE or --speed N");
+  await checkWritable(flags.output, "-o");
+  await checkWritable(flags.plot, "--plot");
   const checkpoint = await openModel(name);
   try {
     const { plan } = await makePlan(checkpoint, budget, flags, true);

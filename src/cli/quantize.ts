@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { type ModelPlan, parseModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { partialOf } from "../checkpoint/outputFolder.node.ts";
+import { partialOf, requireFree } from "../checkpoint/outputFolder.node.ts";
 import { blendOf, parseShares } from "../compensation/settings.ts";
 import type { CalibrateOptions } from "../engine/calibrate/options.ts";
 import { checkFits } from "../engine/planning/fit.ts";
+import type { ModelBudget } from "../engine/planning/problem.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
 import type { TuneOptions, TuneResult } from "../engine/tuning/options.ts";
 import { UsageError } from "../errors.ts";
@@ -25,18 +26,23 @@ import type { Invocation } from "./verb.ts";
 /** `halftone quantize`: a quantized copy of a model in a new folder. */
 export async function quantize({ operands: [name], flags }: Invocation<typeof quantizeFlags>): Promise<void> {
   const folder = required(flags.output, "-o PATH");
+  const budget = spentBudget(flags);
   const text = await calibrationText(flags.calibrate);
-  const tune = await tuning(flags);
-  const checkpoint = await openModel(name);
-  const line = progressLine(`quantizing ${name}`);
-  const { scheme, embeddingScheme, noRotation, noBalance, seed } = flags;
   const calibrate = text && calibration(text, flags);
   if (flags.forCompensation !== undefined && (!calibrate || flags.residual === "none")) {
     throw new UsageError("--for-compensation needs --calibrate and --residual BITS");
   }
+  if (flags.blend !== undefined && flags.forCompensation === undefined) {
+    throw new UsageError("--blend needs --for-compensation N");
+  }
+  const tune = await tuning(flags);
+  await requireFree(folder);
+  const checkpoint = await openModel(name);
+  const line = progressLine(`quantizing ${name}`);
+  const { scheme, embeddingScheme, noRotation, noBalance, seed } = flags;
   const signal = interruptible();
   try {
-    const { plan, measured } = await planOf(checkpoint, flags);
+    const { plan, measured } = await planOf(checkpoint, budget, flags);
     const bought = plan?.compensation;
     const residual = flags.residual === "none" ? bought?.bits : (Number(flags.residual) as ResidualBits);
     // A model that gets a residual is balanced in another way than the one that was measured: from the original.
@@ -98,18 +104,29 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   }
 }
 
+/** The budget that the flags give; refuses one beside a plan, and what is for a budget without one. */
+function spentBudget(flags: Values<typeof quantizeFlags>): ModelBudget | undefined {
+  const budget = budgetOf(flags);
+  if (budget !== undefined) {
+    if (flags.plan === undefined) return budget;
+    throw new UsageError("--plan spends a budget already; leave out one of the two");
+  }
+  const idle = (["rows", "schemes", "sensitivities", "remeasure"] as const).find((each) => flags[each]);
+  if (idle === undefined) return undefined;
+  throw new UsageError(`--${idle} needs a budget to spend; give --bits N, --memory SIZE or --speed N`);
+}
+
 /** The plan that the flags name, or one made for the budget that they give. */
 async function planOf(
   checkpoint: Checkpoint,
+  budget: ModelBudget | undefined,
   flags: Invocation<typeof quantizeFlags>["flags"],
 ): Promise<{ readonly plan?: ModelPlan; readonly measured: Checkpoint }> {
-  const budget = budgetOf(flags);
   if (flags.plan === undefined) {
     if (budget === undefined) return { measured: checkpoint };
     const { makePlan } = await import("./planModel.ts");
     return makePlan(checkpoint, budget, flags);
   }
-  if (budget !== undefined) throw new UsageError("--plan spends a budget already; leave out one of the two");
   const value = await readJsonFile(flags.plan, "--plan", "docs/planning.md");
   try {
     const plan = parseModelPlan(value);

@@ -5,7 +5,7 @@ import { type SensitivityRun, sensitivities } from "../engine/sensitivity/sensit
 import { UsageError } from "../errors.ts";
 import { modelToRound, paletteOf } from "./budget.ts";
 import { calibrationText } from "./calibrationText.ts";
-import { writeTextFile } from "./files.ts";
+import { checkWritable, writeTextFile } from "./files.ts";
 import type { sensitivitiesFlags } from "./flags.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -31,6 +31,7 @@ export async function sensitivitiesVerb({
   if (around !== undefined && schemes === undefined) {
     throw new UsageError("--around is for --losses SCHEME,...; name the schemes to measure");
   }
+  await checkWritable(flags.output, "-o");
   const checkpoint = await openModel(name);
   const line = progressLine("");
   const options: SensitivityRun = {

@@ -16,7 +16,7 @@ import { type TunedShape, tune } from "../mapping/tune.ts";
 import { load } from "../node.ts";
 import { openWasm } from "../ops/wasm.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
-import { writeTextFile } from "./files.ts";
+import { checkWritable, writeTextFile } from "./files.ts";
 import type { tuneFlags } from "./flags.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
@@ -35,6 +35,7 @@ const ACTIVATION_BITS = [8, 4] as const;
 export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tuneFlags>): Promise<void> {
   const threads = flags.threads ?? availableParallelism();
   const slowdown = flags.slowdown === undefined ? undefined : parseShare(flags.slowdown, "--slowdown");
+  await checkWritable(flags.output, "-o");
   const place = { store: flags.residualStore };
   const shapes = await shapesOf(name, slowdown === undefined ? false : place);
   if (flags.explain) await explain(shapes, flags.json ? printAside : print);
