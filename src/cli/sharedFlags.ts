@@ -3,11 +3,12 @@
  *
  * @module
  */
+import { MOST_THREADS } from "../backends/wasm/opcodes.ts";
 import { DEFAULT_CACHE, keyValueTypes } from "../ops/attention/keyValue.ts";
 import { speculationModes } from "../speculation/mode.ts";
 import { biases, byteCount, choice, number, numberOr, text, texts, toggle } from "./flag.ts";
 
-export const threads = { from: 1, to: 256 };
+export const threads = { from: 1, to: MOST_THREADS };
 
 export const commonFlags = {
   debug: toggle({ help: "show stack traces of errors" }),

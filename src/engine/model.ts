@@ -98,14 +98,14 @@ export class Model {
     const weights = await loadWeights(spec, checkpoint, backend, options.floats ?? floatSchemeFor(spec));
     const { compensation = {} } = options;
     const file = compensation && (await openResidual(checkpoint, spec, compensation));
-    if (file) {
-      const residuals = await Residuals.load(file, backend).catch(async (error: unknown) => {
-        await file.close();
-        throw error;
-      });
+    if (!file) return new Model(spec, checkpoint, backend, weights, options);
+    try {
+      const residuals = await Residuals.load(file, backend);
       return new Model(spec, checkpoint, backend, { ...weights, residuals }, options);
+    } catch (error) {
+      await file.close();
+      throw error;
     }
-    return new Model(spec, checkpoint, backend, weights, options);
   }
 
   /** Positions that a sequence may have. */

@@ -89,6 +89,15 @@ describe("threads", () => {
 });
 
 describe("memory and errors", () => {
+  it.each([
+    [1000, 256],
+    [Number.NaN, 1],
+  ])("asked to be %d are %i", async (threads, count) => {
+    const backend = await openWasm({ threads, spawn: async () => ({ terminate: () => undefined }) });
+    opened.push(backend);
+    expect(backend.threads).toBe(count);
+  });
+
   it("says that memory is full, and how to need less", async () => {
     const backend = await open(1);
     expect(() => backend.reserve(5 * 2 ** 30)).toThrow(HalftoneError);

@@ -1,4 +1,13 @@
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -131,6 +140,20 @@ describe("a model and its residual", () => {
       expect(relativeError(whole, await logitsOf(folder, all))).toBeLessThan(1e-6);
     }
     expect(await logitsOf(folder, { ...few, select: "random" })).not.toEqual(exact);
+  });
+});
+
+describe("a load that fails", () => {
+  const descriptors = "/proc/self/fd";
+  const open = () => readdirSync(descriptors).length;
+
+  it.skipIf(!existsSync(descriptors))("leaves no file open", async () => {
+    const folder = await quantized(4);
+    const before = open();
+    const tooLong = load(folder, { threads: 1, compensation: { store: "file" }, context: 1e9 });
+    await expect(tooLong).rejects.toThrow(/context/);
+    await expect(load(folder, { threads: 1, policy: join(folder, "none") })).rejects.toThrow(/--policy/);
+    expect(open()).toBe(before);
   });
 });
 

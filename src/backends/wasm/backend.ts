@@ -46,7 +46,7 @@ export interface LinearLoader {
 }
 
 export interface WasmOptions {
-  /** Threads that compute, the caller's included. Default 1. */
+  /** Threads that compute, the caller's included, 256 at most. Default 1. */
   readonly threads?: number;
   /** Needed for more than one thread. */
   readonly spawn?: SpawnWorker;
@@ -91,7 +91,7 @@ export class WasmBackend implements Backend {
     loader: LinearLoader,
     options: WasmOptions = {},
   ): Promise<WasmBackend> {
-    const threads = options.spawn ? Math.max(1, options.threads ?? 1) : 1;
+    const threads = options.spawn ? teamOf(options.threads) : 1;
     const { module, simd } = await compileKernels(options.simd);
     const memory = sharedMemory();
     const env = {
@@ -246,6 +246,10 @@ export class WasmBackend implements Backend {
     ) => Instruction[];
     return lower(operation, context);
   }
+}
+
+function teamOf(asked = 1): number {
+  return Math.max(1, Math.min(control.MOST_THREADS, Math.floor(asked) || 1));
 }
 
 /** All of them, or none when one fails. */

@@ -36,6 +36,6 @@ export async function compileKernels(
   if (simd && WebAssembly.validate(kernelBinary(simd)))
     return { module: await WebAssembly.compile(kernelBinary(simd)), simd };
   throw new UnsupportedError(
-    `this engine has no WebAssembly SIMD with threads${level ? ` (${level})` : ""}; use Node 20, Chrome 91, Firefox 89, Safari 16.4 or later`,
+    `this engine has no WebAssembly SIMD with threads${level ? ` (${level})` : ""}; use Node 20, Chrome 110, Firefox 115, Safari 16.4 or later`,
   );
 }

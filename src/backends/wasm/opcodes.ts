@@ -46,5 +46,7 @@ export const SLEEPERS = 384;
 export const MAY_WAIT = 448;
 /** Why rows of slow memory could not be read, 0 while all could; see rowFetcher.ts. */
 export const FETCH_PROBLEM = 512;
-/** Last generation that each thread has seen, a word each: up to 256 threads. */
+/** Last generation that each thread has seen, a word each. */
 export const SEEN = 1024;
+/** What the words from SEEN on have room for. */
+export const MOST_THREADS = 256;
