@@ -7,11 +7,12 @@ import type { ResidualSource } from "../backends/backend.ts";
 import type { ByteSource, Checkpoint } from "../checkpoint/checkpoint.ts";
 import { quantizationOf, storedPlace } from "../checkpoint/quantization.ts";
 import { readHeader, type StoredEntry } from "../checkpoint/safetensors/header.ts";
+import { sha256 } from "../checkpoint/sha256.ts";
 import { CheckpointError, UnsupportedError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import type { ResidualBits } from "../quantizers/residual.ts";
 import { type ResidualGroup, residualGroups, residualNames, rowLayoutOf } from "./groups.ts";
-import type { ChannelShares } from "./settings.ts";
+import { type ChannelShares, refused } from "./settings.ts";
 
 /** Where residual rows are while a model runs: in the backend's memory, or in the file. */
 export type ResidualStore = "memory" | "file";
@@ -47,9 +48,10 @@ export async function openResidual(
   decoder: DecoderSpec,
   { store = "memory" }: ResidualPlace = {},
 ): Promise<ResidualFile | undefined> {
+  if (store !== "memory" && store !== "file") throw refused("store", store, "memory or file");
   const quantization = quantizationOf(checkpoint);
   if (!quantization?.residual) return undefined;
-  const { file, channels } = quantization.residual;
+  const { file, channels, digest } = quantization.residual;
   const bits = quantization.residual.bits as ResidualBits;
   const source = await checkpoint.openFile?.(file);
   if (!source) {
@@ -82,11 +84,34 @@ export async function openResidual(
         return { group, source: { ...residual, file: rows } };
       }),
     );
+    if (digest !== undefined && digest !== (await residualDigest(source, entries, found))) {
+      throw damaged(source, "it was made for other weights than those beside it");
+    }
     return { bits, channels, groups, close: () => source.close() };
   } catch (error) {
     await source.close();
     throw unusable(checkpoint, error);
   }
+}
+
+/**
+ * SHA-256 in hex over the scales of a residual and the first row of each input: tells the residuals of other weights of the
+ * same shapes apart, without reading them.
+ */
+export function residualDigest(
+  file: ByteSource,
+  entries: ReadonlyMap<string, StoredEntry>,
+  groups: readonly ResidualGroup[],
+): Promise<string> {
+  const parts = groups.flatMap(({ name }) => {
+    const names = residualNames(name);
+    const [codes, scales] = [entries.get(names.codes)!, entries.get(names.scales)!];
+    return [
+      file.read(codes.offset, codes.byteLength / codes.shape[0]),
+      file.read(scales.offset, scales.byteLength),
+    ];
+  });
+  return Promise.all(parts).then(sha256);
 }
 
 /** What is wrong with the file, and that the model runs without it. */

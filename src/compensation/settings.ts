@@ -34,6 +34,24 @@ export function uniformShares(channels: number): ChannelShares {
   return Object.fromEntries(LAYER_KINDS.map((kind) => [kind, channels])) as Record<LayerKind, number>;
 }
 
+/** The settings, if they can be used: who calls from JavaScript may give anything. Throws a UsageError. */
+export function checkSettings(settings: CompensationSettings): CompensationSettings {
+  const { channels, select, readers = 1 } = settings;
+  if (!LAYER_KINDS.every((kind) => channels[kind] >= 0 && channels[kind] <= 1024)) {
+    const kinds = LAYER_KINDS.join(", ");
+    throw refused("channels", channels, `0 to 1024 for each of ${kinds}`);
+  }
+  if (!SELECTIONS.includes(select)) throw refused("select", select, `one of ${SELECTIONS.join(", ")}`);
+  if (!Number.isInteger(readers) || readers < 1)
+    throw refused("readers", readers, "a number of threads from 1");
+  return settings;
+}
+
+/** For what is no {@link CompensationSettings}, nor a place of its rows. */
+export function refused(option: string, value: unknown, wanted: string): UsageError {
+  return new UsageError(`compensation.${option} is ${JSON.stringify(value)}: give ${wanted}`);
+}
+
 /** Reads `32` (of 1024), `3.1%`, or four of either for qkv, o, gate and up, down: `16,16,48,48`. */
 export function parseShares(text: string, from: string): ChannelShares {
   const parts = text.split(",").map((part) => {

@@ -9,6 +9,7 @@ import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { openResidual, type ResidualPlace } from "../compensation/residualFile.ts";
 import {
   type CompensationSettings,
+  checkSettings,
   DEFAULT_CHANNELS,
   type TunedSettings,
   uniformShares,
@@ -196,11 +197,11 @@ function settingsOf(options: ModelOptions["compensation"], residuals: Residuals)
   const { channels, select = "exact", readers, tuned } = options || {};
   const found = tuned?.(residuals.key);
   const usual = uniformShares(DEFAULT_CHANNELS);
-  return {
+  return checkSettings({
     channels: channels ?? found?.channels ?? residuals.channels ?? usual,
     select,
     readers: readers ?? found?.readers,
-  };
+  });
 }
 
 function cacheTypeOf(asked: KeyValueType = DEFAULT_CACHE): KeyValueType {

@@ -1,16 +1,20 @@
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readSync,
   rmSync,
+  statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { rowFetcher } from "../../src/backends/wasm/rowFetcher.ts";
 import { nodeRowFetcher } from "../../src/backends/wasm/workers.node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { parseShares, uniformShares } from "../../src/compensation/settings.ts";
@@ -158,7 +162,7 @@ describe("a load that fails", () => {
 });
 
 describe("a residual file that is damaged", () => {
-  const damage: [string, (path: string) => void, RegExp][] = [
+  const damage: [string, (path: string) => unknown, RegExp][] = [
     [
       "missing",
       (path) => rmSync(path),
@@ -176,6 +180,39 @@ describe("a residual file that is damaged", () => {
       /q_proj\+k_proj\+v_proj.residual is missing.*--no-compensation/,
     ],
     [
+      "of the same model at other bits",
+      async (path) => cpSync(join(await quantized(4, "llama3-v5", "tcq-s-2"), "residual.safetensors"), path),
+      /was made for other weights than those beside it.*--no-compensation/,
+    ],
+    [
+      "that is a folder",
+      (path) => {
+        rmSync(path);
+        mkdirSync(path);
+      },
+      /names residual.safetensors, which is not beside it.*--no-compensation/,
+    ],
+    [
+      "whose header claims more than the file has",
+      (path) => {
+        const bytes = readFileSync(path);
+        bytes.writeBigUInt64LE(2n ** 40n);
+        writeFileSync(path, bytes);
+      },
+      /claims a header of 1099511627776 bytes.*--no-compensation/,
+    ],
+    [
+      "whose header has the rows of two inputs exchanged",
+      (path) => {
+        const text = readFileSync(path).toString("latin1");
+        const exchanged = text
+          .replace("layers.0.mlp.gate", "X")
+          .replace("layers.1.mlp.gate", "layers.0.mlp.gate");
+        writeFileSync(path, Buffer.from(exchanged.replace("X", "layers.1.mlp.gate"), "latin1"));
+      },
+      /was made for other weights/,
+    ],
+    [
       "with a scale that is no number",
       (path) => {
         const bytes = readFileSync(path);
@@ -190,7 +227,7 @@ describe("a residual file that is damaged", () => {
     "%s: an error that says what to do, and the model runs without",
     async (_, harm, message) => {
       const folder = await quantized(4);
-      harm(join(folder, "residual.safetensors"));
+      await harm(join(folder, "residual.safetensors"));
       const loading = logitsOf(folder, few);
       await expect(loading).rejects.toThrow(CheckpointError);
       await expect(loading).rejects.toThrow(message);
@@ -227,12 +264,65 @@ describe("a residual file that is damaged", () => {
     expect(await logitsOf(folder, { ...few, store: "file" }, { use })).toEqual(wanted);
   });
 
+  it("that a device fails to read in the middle of a step: an error, and the step can be run again", async () => {
+    let [reads, failing] = [0, Infinity];
+    const read = (...args: [number, Uint8Array, number, number, number]) => {
+      if (++reads === failing) throw Object.assign(new Error("EIO: i/o error, read"), { errno: -5 });
+      return readSync(...args);
+    };
+    const checkpoint = await openCheckpoint(await quantized(4));
+    const backend = await openWasm({ fetchRows: (memory) => rowFetcher(read, memory) });
+    const model = await Model.load(checkpoint, backend, { compensation: { ...few, store: "file" } });
+    const { runner } = model;
+    const wanted = await runner.step(input, "all");
+    const whole = reads;
+    // One for the inputs of each kind of layer: their rows are neighbours.
+    expect(whole).toBe(8);
+    for (const at of [1, 4, 8]) {
+      [reads, failing] = [0, at];
+      const step = runner.step(input, "all");
+      await expect(step).rejects.toThrow(CheckpointError);
+      await expect(step).rejects.toThrow(
+        /residual.safetensors: cannot be read \(error 5\).*--no-compensation/,
+      );
+      expect(await runner.step(input, "all")).toEqual(wanted);
+    }
+    model.dispose();
+    await checkpoint.close();
+  });
+
   it("deleted while the model runs: the open file goes on", async () => {
     const folder = await quantized(4);
     const wanted = await logitsOf(folder, few);
     const use = async () => rmSync(join(folder, "residual.safetensors"));
     expect(await logitsOf(folder, { ...few, store: "file" }, { use })).toEqual(wanted);
   });
+});
+
+it("rows that stay in the file take none of the backend's memory", async () => {
+  const folder = await quantized(16);
+  const bytes: number[] = [];
+  for (const compensation of [false, all, { ...all, store: "file" }] as const) {
+    await logitsOf(folder, compensation, { use: async ({ backend }) => bytes.push(backend.bytesAllocated) });
+  }
+  const [without, memory, file] = bytes;
+  const scales = 4 * 2 * (3 * 64 + 64 + 2 * 64 + 64);
+  expect(file - without).toBe(scales);
+  expect(memory - file).toBeGreaterThan(0.9 * statSync(join(folder, "residual.safetensors")).size - scales);
+});
+
+it.each([
+  [{ channels: 32 }, /compensation.channels is 32: give 0 to 1024 for each of qkv, o, gateUp, down/],
+  [{ channels: uniformShares(-1) }, /channels is .*-1/],
+  [{ channels: uniformShares(Number.NaN) }, /channels is /],
+  [{ channels: { qkv: 32 } }, /channels is {"qkv":32}/],
+  [{ select: "largest" }, /select is "largest": give one of exact, bucket/],
+  [{ readers: 0, store: "file" }, /readers is 0: give a number of threads/],
+  [{ store: "disk" }, /store is "disk": give memory or file/],
+])("refuses %j", async (given, message) => {
+  const loading = logitsOf(await quantized(4), given as unknown as CompensationOptions);
+  await expect(loading).rejects.toThrow(UsageError);
+  await expect(loading).rejects.toThrow(message);
 });
 
 it("shares are channels of 1024 or percents, one or four of them", () => {

@@ -52,6 +52,7 @@ export function configOf(
   plan: TensorPlan,
   { residual: bits, channels, tune }: QuantizeRun,
   tuning?: TuneResult,
+  digest?: string,
 ): Record<string, unknown> {
   const { balance } = checkpoint;
   const quantization: QuantizationConfig = {
@@ -60,7 +61,9 @@ export function configOf(
     source: checkpoint.source,
     tensors: Object.fromEntries(storedWeights(plan)),
     ...(balance && { balance: { exponent: balance.exponent, tokens: balance.tokens } }),
-    ...(bits && { residual: { file: RESIDUAL_FILE, bits, ...(channels && { channels }) } }),
+    ...(bits && {
+      residual: { file: RESIDUAL_FILE, bits, ...(digest && { digest }), ...(channels && { channels }) },
+    }),
     ...(tuning && { tuning: { ...tuneSettings(tune!), ...tuning } }),
   };
   return { ...checkpoint.config, quantization_config: quantization };

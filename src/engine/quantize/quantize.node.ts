@@ -21,7 +21,7 @@ import { keptTensors, storedEntries } from "./entries.ts";
 import { journalMatches, openJournal } from "./journal.node.ts";
 import { floatDecoder, planTensors, type TensorPlan } from "./plan.ts";
 import { createPool, type Pool } from "./pool.node.ts";
-import { writeResidual } from "./residual.node.ts";
+import { type WrittenResidual, writeResidual } from "./residual.node.ts";
 import { quantizeTensors } from "./round.node.ts";
 import type { QuantizeProgress, QuantizeResult, QuantizeRun } from "./run.ts";
 import { TensorStore } from "./store.node.ts";
@@ -58,7 +58,7 @@ export async function quantizeCheckpoint(
   });
   let store: TensorStore | undefined;
   let pool: Pool | undefined;
-  let residualBytes: number | undefined;
+  let residual: WrittenResidual | undefined;
   let tuned: Tuned | undefined;
   try {
     await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan, run));
@@ -83,15 +83,16 @@ export async function quantizeCheckpoint(
     if (tunedRun) tuned = await tuneQuantized(tunedRun);
     if (run.residual) {
       const written = store;
-      residualBytes = await writeResidual({
+      residual = await writeResidual({
         ...{ decoder, original: checkpoint, plan, folder: output.path, bits: run.residual, pool },
         ...{ signal: run.signal, onProgress: (group) => progress("residual", group, total, 0) },
         quantized: (weight) => written.read(weight),
       });
     }
-    if (tuned) {
-      await tuned.store();
-      await writeModelFiles(output.path, checkpoint, configOf(checkpoint, plan, run, tuned.result));
+    await tuned?.store();
+    if (tuned || residual) {
+      const config = configOf(checkpoint, plan, run, tuned?.result, residual?.digest);
+      await writeModelFiles(output.path, checkpoint, config);
     }
     await writer.finish();
     if (tuned) await removeTuning(output.path);
@@ -109,7 +110,7 @@ export async function quantizeCheckpoint(
   }
   return {
     ...summary(folder, tensors, plan, entries, started),
-    ...{ balanced: checkpoint.balance !== undefined, residualBytes, tuning: tuned?.result },
+    ...{ balanced: checkpoint.balance !== undefined, residualBytes: residual?.bytes, tuning: tuned?.result },
   };
 }
 

@@ -1,11 +1,13 @@
 import { join } from "node:path";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { fromFloat32 } from "../../checkpoint/dtype.ts";
+import { openFile } from "../../checkpoint/node.ts";
 import { RESIDUAL_FILE } from "../../checkpoint/quantization.ts";
-import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
+import { entryBytes, readHeader, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { METADATA } from "../../checkpoint/safetensors/shards.ts";
 import { createSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
 import { type ResidualGroup, residualGroups, residualNames, rowLayoutOf } from "../../compensation/groups.ts";
+import { residualDigest } from "../../compensation/residualFile.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
 import {
@@ -38,12 +40,20 @@ export interface ResidualRun {
   readonly signal?: AbortSignal;
 }
 
-/** Writes what quantizing took from the layers of a decoder. Returns the bytes of its tensors. */
-export async function writeResidual(run: ResidualRun): Promise<number> {
+export interface WrittenResidual {
+  /** Of its tensors. */
+  readonly bytes: number;
+  /** See {@link residualDigest}. */
+  readonly digest: string;
+}
+
+/** Writes what quantizing took from the layers of a decoder. */
+export async function writeResidual(run: ResidualRun): Promise<WrittenResidual> {
   const { decoder, plan, folder, bits, onProgress, signal } = run;
   const groups = residualGroups(decoder, (weight) => plan.has(weight));
   const entries = groups.flatMap((group) => entriesOf(group, bits));
-  const writer = await createSafetensors(join(folder, RESIDUAL_FILE), entries, METADATA);
+  const path = join(folder, RESIDUAL_FILE);
+  const writer = await createSafetensors(path, entries, METADATA);
   try {
     for (const group of groups) {
       onProgress?.(group.name);
@@ -58,7 +68,14 @@ export async function writeResidual(run: ResidualRun): Promise<number> {
     await writer.abort();
     throw error;
   }
-  return entries.reduce((sum, entry) => sum + entryBytes(entry), 0);
+  const bytes = entries.reduce((sum, entry) => sum + entryBytes(entry), 0);
+  const file = await openFile(path);
+  try {
+    const stored = new Map((await readHeader(file)).entries.map((entry) => [entry.name, entry]));
+    return { bytes, digest: await residualDigest(file, stored, groups) };
+  } finally {
+    await file.close();
+  }
 }
 
 function entriesOf(group: ResidualGroup, bits: ResidualBits): TensorEntry[] {
