@@ -1,4 +1,13 @@
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -78,6 +87,31 @@ describe("rows that stay in a file", () => {
       backend.dispose();
     }
   });
+
+  it("may come in small pieces", async () => {
+    const small = (file: number, target: Uint8Array, offset: number, length: number, position: number) =>
+      readSync(file, target, offset, Math.min(length, 999), position);
+    const backend = await openWasm({ fetchRows: (memory) => rowFetcher(small, memory) });
+    const { descriptor, inFile } = open();
+    expect(await runCase(backend, inFile)).toEqual(await runCase(backend, inMemory));
+    closeSync(descriptor);
+    backend.dispose();
+  });
+
+  // Reading a process's own memory at an address where none is fails as a broken disk does.
+  it.runIf(existsSync("/proc/self/mem")).each([1, 2])(
+    "on %i threads: a failing device is an error",
+    async (threads) => {
+      const backend = await openWasm({ threads, spawn: spawnNodeWorker, fetchRows: nodeRowFetcher });
+      const descriptor = openSync("/proc/self/mem", "r");
+      const file = { name: path, descriptor, position: 0 };
+      const run = runCase(backend, compensationCase("nuq-4", 4, shape, rule, { ...residual, file }));
+      await expect(run).rejects.toThrow(CheckpointError);
+      await expect(run).rejects.toThrow(/rows: cannot be read \(error 5\).*--no-compensation/);
+      closeSync(descriptor);
+      backend.dispose();
+    },
+  );
 
   it.each([1, 2])(
     "on %i threads: a file cut short or closed is an error, never a wrong answer",
