@@ -4,11 +4,12 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { arch, cpus, homedir, platform } from "node:os";
-import { join, resolve } from "node:path";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { arch, cpus, platform } from "node:os";
+import { join } from "node:path";
 import { availableSimd, kernelBinary } from "../backends/wasm/module.ts";
 import { HalftoneError, UsageError } from "../errors.ts";
+import { replaceFile, userCache } from "../userCache.node.ts";
 import type { PolicyMap, PolicyOrigin } from "./policyFile.ts";
 import { foreignness, mergeMaps } from "./policyMap.ts";
 
@@ -23,7 +24,7 @@ export function originHere(threads: number): PolicyOrigin {
 
 /** The file of the cache that holds what was tuned here. */
 function policyFile(origin: PolicyOrigin, env = process.env): string {
-  return join(cacheFolder(env), `policy-${fingerprint(JSON.stringify(origin))}.json`);
+  return join(userCache(env), `policy-${fingerprint(JSON.stringify(origin))}.json`);
 }
 
 /** A map to use, or why there is none. */
@@ -68,26 +69,19 @@ export async function keepPolicy(map: PolicyMap, env = process.env): Promise<str
   const { machine, engine, threads } = map;
   const path = policyFile({ machine, engine, threads }, env);
   const { map: older } = await findPolicy(map, undefined, env);
-  await mkdir(join(path, ".."), { recursive: true });
-  const partial = `${path}.${process.pid}`;
-  await writeFile(partial, JSON.stringify(mergeMaps(older, map)));
-  await rename(partial, path);
+  await replaceFile(path, JSON.stringify(mergeMaps(older, map)));
   return path;
 }
 
 /** Whether this is the first time that tuning is offered on this machine, which it remembers. */
 export async function isFirstOffer(env = process.env): Promise<boolean> {
   try {
-    await mkdir(cacheFolder(env), { recursive: true });
-    await writeFile(join(cacheFolder(env), "tune-offered"), "", { flag: "wx" });
+    await mkdir(userCache(env), { recursive: true });
+    await writeFile(join(userCache(env), "tune-offered"), "", { flag: "wx" });
     return true;
   } catch {
     return false;
   }
-}
-
-function cacheFolder(env: NodeJS.ProcessEnv): string {
-  return join(env.XDG_CACHE_HOME ? resolve(env.XDG_CACHE_HOME) : join(homedir(), ".cache"), "halftone");
 }
 
 function fingerprint(data: string | Uint8Array): string {

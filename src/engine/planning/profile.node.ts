@@ -4,8 +4,8 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { availableParallelism, cpus, homedir } from "node:os";
+import { readFile } from "node:fs/promises";
+import { availableParallelism, cpus } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import * as kernels from "../../backends/wasm/kernels.generated.ts";
@@ -14,6 +14,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { policyOf } from "../../mapping/policyMap.ts";
 import { findPolicy, originHere } from "../../mapping/store.node.ts";
 import { openWasm } from "../../ops/wasm.ts";
+import { replaceFile, userCache } from "../../userCache.node.ts";
 import type { CostProfile } from "./costs.ts";
 import { plannableModel } from "./layers.ts";
 import { measureProfile } from "./profile.ts";
@@ -62,8 +63,7 @@ export async function costProfile(checkpoint: Checkpoint, run: ProfileRun): Prom
       }),
     )
     .digest("hex");
-  const cache = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
-  const folder = run.cacheFolder ?? join(cache, "halftone", "profiles");
+  const folder = run.cacheFolder ?? join(userCache(), "profiles");
   const path = join(folder, `${key.slice(0, 24)}.json`);
   const known = anew ? undefined : await readProfile(path);
   if (known) return known;
@@ -76,7 +76,8 @@ export async function costProfile(checkpoint: Checkpoint, run: ProfileRun): Prom
   try {
     const { onProgress, signal } = run;
     const profile = await measureProfile(backend, checkpoint, { model, schemes, batch, onProgress, signal });
-    await keep(folder, path, profile);
+    // A cache that cannot be written costs some seconds next time, no more.
+    await replaceFile(path, JSON.stringify(profile)).catch(() => undefined);
     return profile;
   } finally {
     backend.dispose();
@@ -92,13 +93,4 @@ async function readProfile(path: string): Promise<CostProfile | undefined> {
     // Whatever it is, it is measured anew.
     return undefined;
   }
-}
-
-/** A cache that cannot be written costs some seconds next time, no more. */
-async function keep(folder: string, path: string, profile: CostProfile): Promise<void> {
-  try {
-    await mkdir(folder, { recursive: true });
-    await writeFile(`${path}.partial`, JSON.stringify(profile));
-    await rename(`${path}.partial`, path);
-  } catch {}
 }

@@ -5,12 +5,12 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
+import { readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { unwritable } from "../../checkpoint/outputFolder.node.ts";
+import { replaceFile, userCache } from "../../userCache.node.ts";
 import type { SensitivityPart } from "./options.ts";
 
 const VERSION = 2;
@@ -100,10 +100,7 @@ async function writeFirst(folders: readonly string[], name: string, text: string
   for (const folder of folders) {
     const path = join(folder, name);
     try {
-      await mkdir(folder, { recursive: true });
-      await writeFile(`${path}.partial`, text);
-      await rename(`${path}.partial`, path);
-      return;
+      return await replaceFile(path, text);
     } catch (cause) {
       failure = unwritable(path, cause);
     }
@@ -112,8 +109,7 @@ async function writeFirst(folders: readonly string[], name: string, text: string
 }
 
 async function cacheFolders(source: string): Promise<string[]> {
-  const root = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
-  const own = join(root, "halftone", "sensitivities");
+  const own = join(userCache(), "sensitivities");
   const info = await stat(source).catch(() => undefined);
   if (!info) return [own];
   return [info.isDirectory() ? resolve(source) : dirname(resolve(source)), own];
