@@ -60,10 +60,10 @@ interface Job {
  */
 export async function downloadBlob(client: HubClient, blob: BlobRequest): Promise<void> {
   try {
-    if (await isThere(blob)) return blob.onBytes(blob.size, true);
+    if (await hasSize(blob.path, blob.size)) return blob.onBytes(blob.size, true);
     await mkdir(dirname(blob.path), { recursive: true });
     await withLock(blob.lockPath, client.system, client.signal, async () => {
-      if (await isThere(blob)) return blob.onBytes(blob.size, true);
+      if (await hasSize(blob.path, blob.size)) return blob.onBytes(blob.size, true);
       const resumed = await fill(client, blob);
       if (await hasChecksum(blob, client.signal)) return await finish(blob);
       await discard(blob);
@@ -88,9 +88,10 @@ export async function downloadBlob(client: HubClient, blob: BlobRequest): Promis
   }
 }
 
-async function isThere(blob: BlobRequest): Promise<boolean> {
-  const info = await stat(blob.path).catch(() => undefined);
-  return info?.isFile() === true && info.size === blob.size;
+/** True for a file of exactly `size` bytes, links followed. */
+export async function hasSize(path: string, size: number): Promise<boolean> {
+  const info = await stat(path).catch(() => undefined);
+  return info?.isFile() === true && info.size === size;
 }
 
 /** Brings the unfinished file to full length; true when an earlier process had begun it. */
@@ -237,8 +238,7 @@ async function discard(blob: BlobRequest): Promise<void> {
 }
 
 async function readParts(blob: BlobRequest): Promise<{ partBytes: number; parts: Part[] } | undefined> {
-  const info = await stat(blob.path + UNFINISHED).catch(() => undefined);
-  if (info?.isFile() !== true || info.size !== blob.size) return undefined;
+  if (!(await hasSize(blob.path + UNFINISHED, blob.size))) return undefined;
   const text = await readFile(blob.path + NOTE, "utf8").catch(() => undefined);
   return text === undefined ? undefined : readNote(text, blob.size);
 }

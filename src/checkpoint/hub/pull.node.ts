@@ -17,7 +17,7 @@ import {
 } from "./cache.node.ts";
 import { cachedSelection, MAX_INDEX_BYTES, readShards } from "./cached.node.ts";
 import { diskError } from "./disk.node.ts";
-import { downloadBlob, UNFINISHED } from "./download.node.ts";
+import { downloadBlob, hasSize, UNFINISHED } from "./download.node.ts";
 import { subjectName } from "./failure.ts";
 import { type HubClient, hubClient } from "./http.node.ts";
 import type { Listing } from "./listing.ts";
@@ -218,9 +218,4 @@ function hubModel(
     file: entry === undefined ? undefined : snapshotPath(repository, commit, entry),
     files: [...files, ...shards],
   };
-}
-
-async function hasSize(path: string, size: number): Promise<boolean> {
-  const info = await stat(path).catch(() => undefined);
-  return info?.isFile() === true && info.size === size;
 }

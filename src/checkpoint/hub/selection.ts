@@ -115,7 +115,7 @@ function findGgufs(paths: readonly string[]): Gguf[] {
   const groups = new Map<string, Gguf>();
   for (const path of paths) {
     const match = /^(.*?)(?:-(\d{5})-of-(\d{5}))?\.gguf$/i.exec(path);
-    const name = path.slice(path.lastIndexOf("/") + 1);
+    const name = baseName(path);
     // Vision projectors and importance matrices are GGUF files too, but no language models.
     if (match === null || /^mmproj|[-._]mmproj[-._]|imatrix/i.test(name)) continue;
     const [, stem, part, count] = match;
@@ -133,7 +133,7 @@ function findGgufs(paths: readonly string[]): Gguf[] {
 }
 
 function ggufLabel(stem: string): string {
-  const name = stem.slice(stem.lastIndexOf("/") + 1);
+  const name = baseName(stem);
   return (GGUF_LABEL.exec(name)?.[1] ?? name).toUpperCase();
 }
 
