@@ -20,6 +20,7 @@ import { perplexity } from "../src/engine/perplexity.ts";
 import { profileInputs } from "../src/engine/profile.ts";
 import { load } from "../src/node.ts";
 import { selectChannels } from "../src/ops/compensate/reference.ts";
+import type { BosRule } from "../src/text/bos.ts";
 import { type Loss, plotLosses } from "./compensationPlot.ts";
 import { median, table } from "./measure.ts";
 
@@ -120,7 +121,7 @@ for (const path of models.split(",")) {
       );
       if (known) continue;
       const loaded = await open(path, channels, select);
-      const bos = flags.bos as "auto";
+      const bos = flags.bos as BosRule;
       const { perplexity: loss } = await perplexity(loaded, corpus, { context, windows, bos });
       loaded.dispose();
       const line = { model, select, channels, perplexity: loss, context, windows };

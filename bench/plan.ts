@@ -24,6 +24,7 @@ import { plannableModel } from "../src/engine/planning/layers.ts";
 import { Planner } from "../src/engine/planning/planner.ts";
 import { timeSteps } from "../src/engine/planning/stepTimes.ts";
 import { load, openCheckpoint, openWasm, perplexity } from "../src/node.ts";
+import type { BosRule } from "../src/text/bos.ts";
 import { table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
@@ -66,7 +67,7 @@ const plannerFlags = {
     calibrate: flags.calibrate,
     noBalance: flags["no-balance"],
     threads,
-    bos: flags.bos as "auto" | "always" | "never",
+    bos: flags.bos as BosRule,
   },
   ...{ schemes: flags.schemes, embeddingScheme: flags["embedding-scheme"], batch: 1, remeasure: true },
 };
@@ -84,7 +85,7 @@ const scoring = {
   text,
   context: Number(flags.context),
   windows: Number(flags.windows),
-  bos: flags.bos as "auto" | "always" | "never",
+  bos: flags.bos as BosRule,
 };
 const original = scored ? await load(flags.model, { threads, context: scoring.context }) : undefined;
 const float = original && (await perplexity(original, text, scoring));

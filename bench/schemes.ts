@@ -18,6 +18,7 @@ import { type PerplexityResult, perplexity, windowsOf } from "../src/engine/perp
 import { quantizeCheckpoint } from "../src/engine/quantize/quantize.node.ts";
 import { load } from "../src/node.ts";
 import { parseScheme } from "../src/quantizers/scheme.ts";
+import { type BosRule, bosBy } from "../src/text/bos.ts";
 import { table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
@@ -41,7 +42,7 @@ const { values: flags } = parseArgs({
 });
 const { model, text, results } = flags;
 if (!model || !text || !results) throw new Error("give --model, --text and --results");
-const bos = flags.bos as "auto" | "always" | "never";
+const bos = flags.bos as BosRule;
 const context = Number(flags.context);
 const windows = Number(flags.windows);
 const seed = Number(flags.seed);
@@ -121,7 +122,7 @@ float.dispose();
 
 function writeIds(prefix: string): void {
   const { tokenizer } = float;
-  const first = bos === "always" || (bos === "auto" && tokenizer.addBos) ? tokenizer.bosId : undefined;
+  const first = bosBy(bos, tokenizer);
   const read = windowsOf(tokenizer.encode(textRead), context, first).slice(0, windows);
   const tokens = Number(flags["calibration-tokens"]);
   const calibration = calibrationSequences(calibrationTexts, tokenizer, {

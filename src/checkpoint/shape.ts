@@ -10,6 +10,11 @@ export function elementCount(shape: readonly number[]): number | undefined {
   return Number.isSafeInteger(count) ? count : undefined;
 }
 
+/** Number of elements of a shape that was checked. */
+export function elementsOf(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
 /** Rows of a tensor as `Tensor.readRows` counts them: a scalar or vector has one row per element. */
 export function rowLayout(shape: readonly number[]): { rows: number; rowSize: number } {
   if (shape.length === 0) return { rows: 1, rowSize: 1 };

@@ -6,7 +6,7 @@ import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { loadModel } from "./model.ts";
 import { print, printJson } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 /** Tokens of one step: twice the default, since nobody waits for the first of them. */
@@ -21,14 +21,14 @@ export async function evalVerb({ operands: [name], flags }: Invocation<typeof ev
   const items = task.parse(file, text, await readLabels(task, file, flags.labels), limit);
   // The evaluation makes a cache to its items' measure; the model's own stays unused.
   const model = await loadModel(name, { ...flags, context: 1, chunk: CHUNK });
-  const line = progressLine(task.name);
   try {
-    const { seconds, ...result } = await evaluate(model, task, items, {
-      bos: bos === "always" || (bos === "auto" && model.tokenizer.addBos),
-      signal: interruptible(),
-      onProgress: (done, total) => line.update(done, total, `item ${done} of ${total}`),
-    });
-    line.clear();
+    const { seconds, ...result } = await withProgress(task.name, (line) =>
+      evaluate(model, task, items, {
+        bos,
+        signal: interruptible(),
+        onProgress: (done, total) => line.update(done, total, `item ${done} of ${total}`),
+      }),
+    );
     if (json) return await printJson(result);
     const { accuracy, accuracyNormalized, standardError, perplexity } = result;
     const more = [
@@ -40,7 +40,6 @@ export async function evalVerb({ operands: [name], flags }: Invocation<typeof ev
         `${result.items} items in ${formatSeconds(seconds)}\n`,
     );
   } finally {
-    line.clear();
     model.dispose();
   }
 }

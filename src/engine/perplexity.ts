@@ -4,6 +4,7 @@
  * @module
  */
 import { UsageError } from "../errors.ts";
+import { type BosRule, bosBy } from "../text/bos.ts";
 import { breather } from "./breathe.ts";
 import { type Agreement, AgreementMeter } from "./evaluate/agreement.ts";
 import { summarizeRow } from "./evaluate/softmax.ts";
@@ -15,7 +16,7 @@ export interface PerplexityOptions {
   /** Windows to evaluate; default all whole ones. */
   readonly windows?: number;
   /** Starts every window with the beginning-of-sequence token: as the tokenizer's config says, or regardless. */
-  readonly bos?: "auto" | "always" | "never";
+  readonly bos?: BosRule;
   /** Another model with the same tokens: the result then says how far this one's predictions are from its. */
   readonly against?: Model;
   readonly onProgress?: (done: number, total: number, perplexity: number) => void;
@@ -67,12 +68,9 @@ export function perplexity(
   if (!Number.isInteger(context) || context < 2 || context > model.context) {
     throw new UsageError(`context ${context}: this model takes windows of 2 to ${model.context} tokens`);
   }
-  const bos = wanted === "always" || (wanted === "auto" && tokenizer.addBos);
-  if (bos && tokenizer.bosId === undefined) {
-    throw new UsageError("this tokenizer has no beginning-of-sequence token; use --bos never");
-  }
+  const bos = bosBy(wanted, tokenizer);
   const ids = tokenizer.encode(text);
-  const windows = windowsOf(ids, context, bos ? tokenizer.bosId : undefined).slice(0, most);
+  const windows = windowsOf(ids, context, bos).slice(0, most);
   if (windows.length === 0) {
     throw new UsageError(
       `the text is shorter than one window of ${context} tokens; give more text or a smaller --context`,
@@ -110,7 +108,7 @@ export function perplexity(
       tokens,
       windows: windows.length,
       context,
-      bos,
+      bos: bos !== undefined,
       seconds: (performance.now() - started) / 1000,
     };
   };

@@ -51,6 +51,14 @@ export function linearSpecs(spec: DecoderSpec): LinearSpec[] {
   return spec.layers.flatMap(({ attention: a, mlp: m }) => [a.q, a.k, a.v, a.o, m.gate, m.up, m.down]);
 }
 
+/** Linear layers that multiply the same input, where a block has several such. */
+export function sharedInputs({ layers }: Pick<DecoderSpec, "layers">): LinearSpec[][] {
+  return layers.flatMap(({ attention: { q, k, v }, mlp: { gate, up } }) => [
+    [q, k, v],
+    [gate, up],
+  ]);
+}
+
 /** Every norm of a decoder, in the order of use. */
 export function normSpecs(spec: DecoderSpec): NormSpec[] {
   const layers = spec.layers.flatMap(({ attention, norms }) => [
@@ -113,11 +121,7 @@ export function freeWeights({ embedding, head, linears, norms }: LoadedWeights, 
 /** Layers of one input whose rows are next to each other in one quantized tensor, as sets in the order of the rows. */
 function fusedSpecs(spec: DecoderSpec, quantization: QuantizationConfig | undefined): LinearSpec[][] {
   if (!quantization) return [];
-  const groups = spec.layers.flatMap(({ attention: { q, k, v }, mlp: { gate, up } }) => [
-    [q, k, v],
-    [gate, up],
-  ]);
-  return groups.flatMap((group) => {
+  return sharedInputs(spec).flatMap((group) => {
     const placed = group.flatMap((linear) => {
       const place = storedPlace(quantization, linear.weight);
       return place ? [{ linear, name: place.name, row: place.firstRow + (linear.firstRow ?? 0) }] : [];

@@ -11,9 +11,11 @@ import { LAYER_KINDS } from "../../compensation/groups.ts";
 import { channelsOf } from "../../compensation/settings.ts";
 import { groupBy } from "../../groupBy.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
+import { breather } from "../breathe.ts";
 import { freeBuffers, reserveBuffers, type StepBuffers, uploadStep } from "../buffers.ts";
 import { forward } from "../forward.ts";
 import { KeyValueCache } from "../kvCache.ts";
+import { longestOf, type Sequences, tokensOf } from "../sequences.ts";
 import { type LoadedWeights, linearWeights, loadLayers } from "../weights.ts";
 import { gramsOf, type ObserveOptions, type WatchedInput, type WatchedSums } from "./watchedInput.ts";
 
@@ -52,23 +54,18 @@ export class LayerPass {
   readonly tokens: number;
   readonly backend: Backend;
   readonly #checkpoint: Checkpoint;
-  readonly #sequences: readonly (readonly number[])[];
+  readonly #sequences: Sequences;
   readonly #buffers: StepBuffers;
   readonly #capacity: number;
 
   /** @param sequences token ids, each sequence run from an empty cache. */
-  constructor(
-    spec: DecoderSpec,
-    checkpoint: Checkpoint,
-    backend: Backend,
-    sequences: readonly (readonly number[])[],
-  ) {
+  constructor(spec: DecoderSpec, checkpoint: Checkpoint, backend: Backend, sequences: Sequences) {
     this.spec = spec;
     this.#checkpoint = checkpoint;
     this.backend = backend;
     this.#sequences = sequences;
-    this.tokens = sequences.reduce((sum, { length }) => sum + length, 0);
-    this.#capacity = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+    this.tokens = tokensOf(sequences);
+    this.#capacity = longestOf(sequences);
     this.#buffers = reserveBuffers(spec, backend, Math.min(STEP_ROWS, this.#capacity));
   }
 
@@ -238,6 +235,7 @@ export class LayerPass {
     const cache = new KeyValueCache(spec, backend, 1, this.#capacity);
     const programs = new Map<number, Program>();
     const embeds = spec.layers.length === 0;
+    const breathe = breather();
     const record = (rows: number) => {
       const plan = { spec, weights, cache, buffers };
       const [embed, ...layers] = forward(plan, { activations: "float" }, rows, "none", undefined);
@@ -264,7 +262,7 @@ export class LayerPass {
           if (keep) states.set(await backend.readFloats(buffers.hidden, states.length));
           row += rows;
         }
-        await new Promise((resolve) => setTimeout(resolve));
+        await breathe();
       }
     } finally {
       for (const program of programs.values()) program.free();

@@ -1,4 +1,6 @@
 import type { ChannelShares } from "../../compensation/settings.ts";
+import type { BosRule } from "../../text/bos.ts";
+import type { Sequences } from "../sequences.ts";
 
 /** How a quantization is calibrated: the paper's data-aware mode. */
 export interface CalibrateOptions {
@@ -7,13 +9,13 @@ export interface CalibrateOptions {
    * itself, from BOS at temperature 1.
    */
   readonly texts?: readonly string[];
-  readonly ids?: readonly (readonly number[])[];
+  readonly ids?: Sequences;
   /** Tokens taken from the texts. Default 131072, and 8192 of the model's own. */
   readonly tokens?: number;
   /** Tokens of a sequence. Default 1024, of the model's own text 256, or the model's context where it is shorter. */
   readonly sequenceLength?: number;
   /** Starts every sequence of texts with the beginning-of-sequence token; default as the tokenizer's config says. */
-  readonly bos?: "auto" | "always" | "never";
+  readonly bos?: BosRule;
   /**
    * Shows each layer the inputs that the quantized layers before it give. Default true, and false for a model that will be
    * compensated: without their residual they do not give what the next ones will see.

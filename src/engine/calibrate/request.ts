@@ -2,6 +2,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
+import type { Sequences } from "../sequences.ts";
 import { checkWhole } from "../wholeNumber.ts";
 import {
   type CalibrateOptions,
@@ -15,7 +16,7 @@ import { calibrationSequences } from "./sequences.ts";
 /** What calibration reads. */
 export interface CalibrationRequest {
   /** Sequences to read; undefined where the float model makes them up. */
-  readonly given: readonly (readonly number[])[] | undefined;
+  readonly given: Sequences | undefined;
   /** Sequences to make up, and the tokens of one. */
   readonly samples: number;
   readonly sequenceLength: number;

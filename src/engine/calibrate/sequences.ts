@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { type BosRule, bosBy } from "../../text/bos.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
 
 export interface SequenceOptions {
@@ -7,7 +8,7 @@ export interface SequenceOptions {
   /** Tokens of one sequence, each run from an empty cache. */
   readonly sequenceLength: number;
   /** Starts every sequence with the beginning-of-sequence token: as the tokenizer's config says, or regardless. */
-  readonly bos?: "auto" | "always" | "never";
+  readonly bos?: BosRule;
 }
 
 /** Characters that hold a sequence's tokens in any language: English has four to five a token. */
@@ -22,10 +23,7 @@ export function calibrationSequences(
   tokenizer: Pick<Tokenizer, "encode" | "bosId" | "addBos">,
   { tokens, sequenceLength, bos = "auto" }: SequenceOptions,
 ): number[][] {
-  const first = bos === "always" || (bos === "auto" && tokenizer.addBos) ? tokenizer.bosId : undefined;
-  if (bos === "always" && first === undefined) {
-    throw new UsageError("this tokenizer has no beginning-of-sequence token to calibrate with");
-  }
+  const first = bosBy(bos, tokenizer);
   const length = first === undefined ? sequenceLength : sequenceLength - 1;
   const wanted = Math.max(1, Math.round(tokens / sequenceLength));
   const text = texts.join("\n\n");

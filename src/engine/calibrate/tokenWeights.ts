@@ -3,13 +3,14 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderGradient, sequencesAtOnce } from "../gradient/decoder.ts";
 import { fisherLoss } from "../gradient/fisherLoss.ts";
+import { longestOf, type Sequences } from "../sequences.ts";
 
 export interface TokenWeightsRun {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
   /** All that calibration reads. */
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   /** Tokens to walk back over, from the beginnings of sequences. */
   readonly gradientTokens: number;
   readonly onProgress?: (done: number, total: number) => void;
@@ -73,8 +74,8 @@ export async function tokenWeights(run: TokenWeightsRun): Promise<Map<string, Fl
 }
 
 /** Beginnings of sequences from all over. */
-function choose(sequences: readonly (readonly number[])[], tokens: number) {
-  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+function choose(sequences: Sequences, tokens: number) {
+  const longest = longestOf(sequences);
   const count = Math.min(sequences.length, Math.ceil(tokens / Math.min(MOST_TOKENS, longest)));
   return Array.from({ length: count }, (_, i) => {
     const sequence = Math.floor((i * sequences.length) / count);
@@ -83,7 +84,7 @@ function choose(sequences: readonly (readonly number[])[], tokens: number) {
 }
 
 /** Where each sequence begins among all tokens, and their number. */
-function startsOf(sequences: readonly (readonly number[])[]): number[] {
+function startsOf(sequences: Sequences): number[] {
   const starts = [0];
   for (const { length } of sequences) starts.push(starts.at(-1)! + length);
   return starts;

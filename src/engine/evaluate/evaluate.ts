@@ -4,6 +4,7 @@
  * @module
  */
 import { UsageError } from "../../errors.ts";
+import { type BosRule, bosBy } from "../../text/bos.ts";
 import type { Model } from "../model.ts";
 import { Runner } from "../runner.ts";
 import { positionsOf, type ScoreRequest } from "./batcher.ts";
@@ -15,8 +16,8 @@ import type { Item, Task, TaskName } from "./tasks.ts";
 const SEQUENCES = 8;
 
 export interface EvaluateOptions {
-  /** Starts every context with the beginning-of-sequence token. Default false, the harness's default. */
-  readonly bos?: boolean;
+  /** Starts every context with the beginning-of-sequence token. Default `never`, as the harness does. */
+  readonly bos?: BosRule;
   readonly onProgress?: (items: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -42,7 +43,7 @@ export function evaluate(
   items: readonly Item[],
   options: EvaluateOptions = {},
 ): Promise<EvaluateResult> {
-  const requests = items.map((item, i) => requestOf(model, item, i, options.bos ?? false));
+  const requests = items.map((item, i) => requestOf(model, item, i, options.bos ?? "never"));
   const context = Math.max(...requests.map(positionsOf));
   return model.exclusively(async () => {
     const started = performance.now();
@@ -68,11 +69,12 @@ export function evaluate(
   });
 }
 
-function requestOf(model: Model, item: Item, index: number, bos: boolean): ScoreRequest {
+function requestOf(model: Model, item: Item, index: number, rule: BosRule): ScoreRequest {
   const { tokenizer, spec } = model;
   const pairs = item.continuations.map((text) => encodePair(tokenizer, item.context, text));
   const start = tokenizer.bosId ?? [...tokenizer.eosIds][0];
-  let prefix = bos ? [bosOf(model), ...pairs[0].context] : pairs[0].context;
+  const bos = bosBy(rule, tokenizer);
+  let prefix = bos === undefined ? pairs[0].context : [bos, ...pairs[0].context];
   // As the harness does: an empty context still needs a token to predict from.
   if (prefix.length === 0 && start !== undefined) prefix = [start];
   const continuations = pairs.map(({ continuation }) => continuation);
@@ -90,11 +92,6 @@ function requestOf(model: Model, item: Item, index: number, bos: boolean): Score
     );
   }
   return { prefix, continuations };
-}
-
-function bosOf({ tokenizer }: Model): number {
-  if (tokenizer.bosId !== undefined) return tokenizer.bosId;
-  throw new UsageError("this tokenizer has no beginning-of-sequence token; use --bos never");
 }
 
 function summarize(task: Task, items: readonly Item[], scores: readonly Score[][]) {

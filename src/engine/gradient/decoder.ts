@@ -10,6 +10,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec, LinearSpec, NormSpec } from "../../models/decoder.ts";
 import { breather } from "../breathe.ts";
 import { DecoderParts, type Part } from "../parts.ts";
+import { longestOf, type Sequences } from "../sequences.ts";
 import { type LoadedPart, loadPart } from "./loadPart.ts";
 import { type GradientObserver, Tape } from "./tape.ts";
 
@@ -62,7 +63,7 @@ export interface DecoderPass {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   /** Called after every part of every sequence, forth and back. */
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
@@ -77,8 +78,8 @@ export interface GradientPass extends DecoderPass {
 const STREAM_BYTES = 2 ** 29;
 
 /** How many sequences a pass should take. */
-export function sequencesAtOnce(spec: DecoderSpec, sequences: readonly (readonly number[])[]): number {
-  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+export function sequencesAtOnce(spec: DecoderSpec, sequences: Sequences): number {
+  const longest = longestOf(sequences);
   const bytes = 4 * longest * spec.hiddenSize * (spec.layers.length + 1);
   return Math.max(1, Math.floor(STREAM_BYTES / bytes));
 }
@@ -111,7 +112,7 @@ export async function lastStreams(pass: DecoderPass): Promise<Float32Array[]> {
 
 async function withWalk<T>(pass: DecoderPass, total: number, work: (walk: Walk) => Promise<T>): Promise<T> {
   const { spec, backend, sequences } = pass;
-  const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+  const longest = longestOf(sequences);
   const parts = new DecoderParts(spec, backend, longest);
   try {
     return await work(new Walk(pass, parts, total));

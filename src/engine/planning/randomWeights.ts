@@ -7,6 +7,7 @@ import type { QuantizedWeights } from "../../backends/backend.ts";
 import type { Checkpoint, Tensor } from "../../checkpoint/checkpoint.ts";
 import { FORMAT_VERSION, QUANT_METHOD } from "../../checkpoint/quantization.ts";
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
+import { rowLayout } from "../../checkpoint/shape.ts";
 import { fillGaussian } from "../../quantizers/random.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
@@ -67,10 +68,10 @@ function randomTensor(entry: TensorEntry, fill: Filler): Tensor {
 }
 
 function zeros(tensor: Tensor): Tensor {
-  const size = tensor.shape.slice(1).reduce((product, length) => product * length, 1);
+  const { rowSize } = rowLayout(tensor.shape);
   return {
     ...tensor,
-    readRows: async (start, end, target) => target ?? new Float32Array((end - start) * size),
+    readRows: async (start, end, target) => target ?? new Float32Array((end - start) * rowSize),
   };
 }
 

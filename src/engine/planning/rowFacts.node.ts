@@ -22,6 +22,7 @@ import { Residuals } from "../residuals.ts";
 import { Runner } from "../runner.ts";
 import { requestOf } from "../sensitivity/request.ts";
 import { withSequences } from "../sensitivity/sensitivities.node.ts";
+import type { Sequences } from "../sequences.ts";
 import { measureCosts } from "../tuneCompensation.ts";
 import { loadWeights } from "../weights.ts";
 import { plannableModel } from "./layers.ts";
@@ -70,7 +71,7 @@ export async function measureRowFacts(checkpoint: Checkpoint, run: RowFactsRun =
 async function sharesLeft(
   checkpoint: Checkpoint,
   backend: Backend,
-  sequences: readonly (readonly number[])[],
+  sequences: Sequences,
   bits: ResidualBits,
   signal?: AbortSignal,
 ): Promise<RowFacts["layers"]> {

@@ -14,6 +14,7 @@ import type { PreparedHessian } from "../calibrate/hessian.ts";
 import { type InputGram, LayerPass } from "../calibrate/layerPass.ts";
 import { type CalibrateOptions, DEFAULT_GRADIENT_TOKENS } from "../calibrate/options.ts";
 import { tokenWeights } from "../calibrate/tokenWeights.ts";
+import type { Sequences } from "../sequences.ts";
 import { linearSpecs } from "../weights.ts";
 import type { QuantizedRows } from "./job.ts";
 import { pipeline } from "./pipeline.ts";
@@ -30,7 +31,7 @@ export interface CalibratedRun {
   readonly backend: Backend;
   readonly pool: Pool;
   readonly plan: TensorPlan;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   readonly options: CalibrateOptions;
   readonly signal?: AbortSignal;
   readonly store: Pick<TensorStore, "accept" | "finished" | "store" | "progress">;

@@ -16,7 +16,7 @@ import { UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderFor } from "../../models/registry.ts";
 import { parseScheme } from "../../quantizers/scheme.ts";
-import { linearSpecs, tieMissingHead } from "../weights.ts";
+import { linearSpecs, sharedInputs, tieMissingHead } from "../weights.ts";
 
 export interface QuantizeOptions {
   /** Of the linear layers, e.g. `nuq-4`. */
@@ -52,12 +52,8 @@ export function floatDecoder(checkpoint: Checkpoint): DecoderSpec {
 }
 
 /** Weight tensors that may be fused: those of a block that multiply the same input. */
-export function fusionGroups({ layers }: DecoderSpec): string[][] {
-  const groups = layers.flatMap(({ attention: { q, k, v }, mlp: { gate, up } }) => [
-    [q, k, v],
-    [gate, up],
-  ]);
-  return groups.map((group) => [...new Set(group.map(({ weight }) => weight))]);
+export function fusionGroups(decoder: DecoderSpec): string[][] {
+  return sharedInputs(decoder).map((group) => [...new Set(group.map(({ weight }) => weight))]);
 }
 
 /** Which tensors of a checkpoint will be stored how. */

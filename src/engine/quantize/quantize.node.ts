@@ -6,6 +6,7 @@ import { createFolder, requireFree } from "../../checkpoint/outputFolder.node.ts
 import { entryBytes, type TensorEntry } from "../../checkpoint/safetensors/header.ts";
 import { filesByteLength } from "../../checkpoint/safetensors/shards.ts";
 import { createModelSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
+import { elementsOf } from "../../checkpoint/shape.ts";
 import { MemoryError, UsageError } from "../../errors.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { openWasm } from "../../ops/wasm.ts";
@@ -50,7 +51,7 @@ export async function quantizeCheckpoint(
   const checkpoint = rounds ? await balanced(original, folder, run) : original;
   const tensors = keptTensors(checkpoint);
   const entries = tensors.flatMap((tensor) => storedEntries(tensor, plan));
-  const total = sum(tensors.map(({ shape }) => elements(shape)));
+  const total = sum(tensors.map(({ shape }) => elementsOf(shape)));
   const request = requestOf(checkpoint, tensors, plan, run, calibration, tuning);
   const { resume = true } = run;
   const output = await createFolder(folder, {
@@ -146,16 +147,16 @@ function summary(
   entries: readonly TensorEntry[],
   started: number,
 ): Omit<QuantizeResult, "balanced"> {
-  const total = sum(tensors.map(({ shape }) => elements(shape)));
+  const total = sum(tensors.map(({ shape }) => elementsOf(shape)));
   const bytesAfter = sum(entries.map(entryBytes));
   const linear = tensors.filter(({ name }) => plan.has(name) && !/embed_tokens|lm_head/.test(name));
   const linearBytes = sum(linear.flatMap((tensor) => storedEntries(tensor, plan).map(entryBytes)));
   return {
     folder,
-    quantizedWeights: sum([...plan.values()].map(({ shape }) => elements(shape))),
+    quantizedWeights: sum([...plan.values()].map(({ shape }) => elementsOf(shape))),
     weights: total,
     bitsPerWeight: (8 * bytesAfter) / total,
-    linearBitsPerWeight: (8 * linearBytes) / sum(linear.map(({ shape }) => elements(shape))),
+    linearBitsPerWeight: (8 * linearBytes) / sum(linear.map(({ shape }) => elementsOf(shape))),
     bytesBefore: sum(tensors.map(({ byteLength }) => byteLength)),
     bytesAfter,
     fileBytes: filesByteLength(entries),
@@ -213,10 +214,6 @@ function progressOf(total: number, { onProgress }: QuantizeRun) {
 function tuneProgressOf({ onProgress }: QuantizeRun): TunedRun["onProgress"] {
   return (phase, tensor, done, total, secondsLeft) =>
     onProgress?.({ phase, tensor, done, total, secondsLeft, weightsPerSecond: undefined });
-}
-
-function elements(shape: readonly number[]): number {
-  return shape.reduce((product, size) => product * size, 1);
 }
 
 function sum(values: readonly number[]): number {

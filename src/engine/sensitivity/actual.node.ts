@@ -6,6 +6,7 @@ import { parseScheme } from "../../quantizers/scheme.ts";
 import { floatSchemeFor } from "../model.ts";
 import type { QuantizedRows } from "../quantize/job.ts";
 import { createPool, type Pool } from "../quantize/pool.node.ts";
+import { longestOf } from "../sequences.ts";
 import { loadWeights } from "../weights.ts";
 import { openCache } from "./cache.node.ts";
 import { progressOf } from "./measure.ts";
@@ -58,7 +59,7 @@ export async function actualLosses(
       const pool = createPool(run.threads ?? availableParallelism());
       const report = progressOf("measure", 0, run.onProgress);
       const weights = await loadWeights(spec, checkpoint, backend, floatSchemeFor(spec));
-      const longest = sequences.reduce((most, { length }) => Math.max(most, length), 1);
+      const longest = longestOf(sequences);
       const trials = new Trials(spec, backend, weights, longest);
       try {
         const decode = async (pair: Pair, codes: QuantizedRows) =>

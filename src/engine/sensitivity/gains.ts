@@ -4,12 +4,13 @@ import type { DecoderSpec } from "../../models/decoder.ts";
 import { type InputGram, LayerPass } from "../calibrate/layerPass.ts";
 import { DEFAULT_GRADIENT_TOKENS } from "../calibrate/options.ts";
 import { tokenWeights } from "../calibrate/tokenWeights.ts";
+import type { Sequences } from "../sequences.ts";
 
 export interface GainRun {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   /** trace D / trace H of the Hessian that these sums give, see `LdlqFactor`; may run on another thread. */
   readonly gainOf: (gram: InputGram) => Promise<number>;
   readonly onProgress?: (done: number, total: number) => void;

@@ -15,6 +15,7 @@ import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import { decoderGradient, sequencesAtOnce } from "../gradient/decoder.ts";
 import { fisherLoss } from "../gradient/fisherLoss.ts";
 import { RowNorms } from "../gradient/rowNorms.ts";
+import type { Sequences } from "../sequences.ts";
 import type { SensitivityPart } from "./options.ts";
 import { type WeightTensor, weightTensors } from "./tensors.ts";
 
@@ -22,7 +23,7 @@ export interface GradientRun {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly backend: Backend;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   /** Of the random signs. */
   readonly seed: number;
   readonly onProgress?: (done: number, total: number) => void;
@@ -54,7 +55,7 @@ export async function* gradientSensitivities(run: GradientRun, from = 0): AsyncG
 class Fisher {
   readonly #run: GradientRun;
   readonly #tensors: readonly WeightTensor[];
-  readonly #sequences: readonly (readonly number[])[];
+  readonly #sequences: Sequences;
   /** By linear layer: the mean square of each row. */
   readonly #powers = new Map<LinearSpec, Float64Array>();
   /** By sequence, by tensor name. */
@@ -63,7 +64,7 @@ class Fisher {
   readonly #tied: Map<number, Float32Array>[];
   readonly #norms: RowNorms;
 
-  constructor(run: GradientRun, tensors: readonly WeightTensor[], sequences: readonly (readonly number[])[]) {
+  constructor(run: GradientRun, tensors: readonly WeightTensor[], sequences: Sequences) {
     this.#run = run;
     this.#tensors = tensors;
     this.#sequences = sequences;

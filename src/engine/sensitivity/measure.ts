@@ -2,6 +2,7 @@ import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { floatSchemeFor } from "../model.ts";
+import { type Sequences, tokensOf } from "../sequences.ts";
 import { freeWeights, loadWeights } from "../weights.ts";
 import { gradientMultiplications, multiplicationRate, noiseMultiplications } from "./cost.ts";
 import { gradientSensitivities } from "./gradient.ts";
@@ -26,7 +27,7 @@ export interface Measurement {
   readonly onProgress?: (progress: SensitivityProgress) => void;
   readonly signal?: AbortSignal;
   readonly method: SensitivityMethod;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   readonly norms: readonly number[];
   /** Sequences that are known already. */
   readonly from: number;
@@ -35,7 +36,7 @@ export interface Measurement {
 /** Measures on a backend that holds nothing else; gives a part whenever one is done. */
 export async function* measureSensitivities(run: Measurement): AsyncGenerator<SensitivityPart> {
   const { spec, checkpoint, backend, method, sequences, from, norms, seed, signal } = run;
-  const tokens = sequences.slice(from).reduce((sum, { length }) => sum + length, 0);
+  const tokens = tokensOf(sequences.slice(from));
   const perToken =
     method === "noise" ? noiseMultiplications(spec, norms.length) : gradientMultiplications(spec);
   const expected = (tokens * perToken) / (await multiplicationRate(backend));

@@ -12,6 +12,7 @@ import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { fillGaussian, randomWord } from "../../quantizers/random.ts";
+import { longestOf, type Sequences } from "../sequences.ts";
 import type { LoadedWeights } from "../weights.ts";
 import type { SensitivityPart } from "./options.ts";
 import { weightTensors } from "./tensors.ts";
@@ -23,7 +24,7 @@ export interface NoiseRun {
   readonly backend: Backend;
   /** All float weights. */
   readonly weights: LoadedWeights;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   /** Of the noise, relative to the weights' norm. */
   readonly norms: readonly number[];
   readonly seed: number;
@@ -38,7 +39,7 @@ export async function* noiseSensitivities(run: NoiseRun, from = 0): AsyncGenerat
   const tensors = weightTensors(spec);
   const total = sequences.length * tensors.length * norms.length;
   let done = from * tensors.length * norms.length;
-  const trials = new Trials(spec, run.backend, run.weights, longest(sequences));
+  const trials = new Trials(spec, run.backend, run.weights, longestOf(sequences));
   try {
     for (let s = from; s < sequences.length; s++) {
       await trials.start(sequences[s]);
@@ -84,8 +85,4 @@ function relativeNoise(weights: Float32Array, rows: number, columns: number, see
 function slope(norms: readonly number[], divergences: readonly number[]): number {
   const dot = norms.reduce((sum, norm, i) => sum + norm ** 2 * divergences[i], 0);
   return dot / norms.reduce((sum, norm) => sum + norm ** 4, 0);
-}
-
-function longest(sequences: readonly (readonly number[])[]): number {
-  return sequences.reduce((most, { length }) => Math.max(most, length), 1);
 }

@@ -1,3 +1,6 @@
+import type { BosRule } from "../../text/bos.ts";
+import type { Sequences } from "../sequences.ts";
+
 /** How sensitivities are measured. */
 export interface SensitivityOptions {
   /**
@@ -7,9 +10,9 @@ export interface SensitivityOptions {
   readonly method?: SensitivityMethod;
   /** Texts like those the model will read, or token sequences as they are; default samples of the model itself. */
   readonly texts?: readonly string[];
-  readonly ids?: readonly (readonly number[])[];
+  readonly ids?: Sequences;
   /** Begins every sequence of the texts with the beginning-of-sequence token; default as the tokenizer's config says. */
-  readonly bos?: "auto" | "always" | "never";
+  readonly bos?: BosRule;
   /** Sequences, each from an empty cache. Default 16. */
   readonly sequences?: number;
   /** Tokens of a sequence. Default 256, or the model's context where it is shorter. */

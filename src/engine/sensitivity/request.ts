@@ -5,6 +5,7 @@ import { createTokenizer } from "../../text/tokenizer.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
 import { firstToken } from "../ownText.ts";
 import { floatDecoder } from "../quantize/plan.ts";
+import type { Sequences } from "../sequences.ts";
 import { checkWhole } from "../wholeNumber.ts";
 import {
   DEFAULT_NORMS,
@@ -23,7 +24,7 @@ export interface SensitivityRequest {
   readonly norms: readonly number[];
   readonly seed: number;
   /** Sequences to read; else the model makes up as many as asked, each after `first`. */
-  readonly given: readonly (readonly number[])[] | undefined;
+  readonly given: Sequences | undefined;
   readonly first: number;
 }
 
@@ -58,7 +59,7 @@ function givenSequences(
   checkpoint: Checkpoint,
   { texts, ids, bos }: SensitivityOptions,
   { sequences, sequenceLength }: { readonly sequences: number; readonly sequenceLength: number },
-): readonly (readonly number[])[] | undefined {
+): Sequences | undefined {
   if (ids || !texts) return ids;
   if (!checkpoint.tokenizer) {
     throw new UsageError(`${checkpoint.source}: has no tokenizer to read texts with`);
@@ -67,7 +68,7 @@ function givenSequences(
   return calibrationSequences(texts, tokenizer, { tokens: sequences * sequenceLength, sequenceLength, bos });
 }
 
-function checkSequences(sequences: readonly (readonly number[])[], spec: DecoderSpec): void {
+function checkSequences(sequences: Sequences, spec: DecoderSpec): void {
   const { contextLength, vocabularySize } = spec;
   for (const [s, ids] of sequences.entries()) {
     if (ids.length < 1 || ids.length > contextLength) {

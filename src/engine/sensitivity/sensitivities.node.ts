@@ -12,6 +12,7 @@ import {
 import { calibrationSequences } from "../calibrate/sequences.ts";
 import { sampleText } from "../ownText.ts";
 import { createPool } from "../quantize/pool.node.ts";
+import type { Sequences } from "../sequences.ts";
 import { openCache } from "./cache.node.ts";
 import { calibrationGains } from "./gains.ts";
 import { measureSensitivities, progressOf, type SensitivityProgress } from "./measure.ts";
@@ -84,7 +85,7 @@ export async function withSequences(
   checkpoint: Checkpoint,
   request: SensitivityRequest,
   { threads = availableParallelism(), onProgress, signal }: SensitivityRun,
-  work: (backend: Backend, sequences: readonly (readonly number[])[]) => Promise<void>,
+  work: (backend: Backend, sequences: Sequences) => Promise<void>,
 ): Promise<void> {
   const backend = await openWasm({ threads, spawn: spawnNodeWorker });
   try {
@@ -108,7 +109,7 @@ function gainSequences(
   { tokenizer, generationConfig }: Checkpoint,
   { spec }: SensitivityRequest,
   { texts, ids, bos }: SensitivityRun,
-): readonly (readonly number[])[] | undefined {
+): Sequences | undefined {
   if (ids || !texts || !tokenizer) return undefined;
   const sequenceLength = Math.min(DEFAULT_CALIBRATION_LENGTH, spec.contextLength);
   const options = { tokens: GAIN_TOKENS, sequenceLength, bos };

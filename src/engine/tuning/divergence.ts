@@ -4,6 +4,7 @@ import type { DecoderSpec } from "../../models/decoder.ts";
 import { divergence, divergenceGradient, summarizeRow } from "../evaluate/softmax.ts";
 import { type LogitsGradient, lastStreams } from "../gradient/decoder.ts";
 import { LogitsOf } from "../gradient/logits.ts";
+import { type Sequences, tokensOf } from "../sequences.ts";
 
 /**
  * The Kullback-Leibler divergence of logits from the float model's as a loss, summed over tokens and times `factor`.
@@ -40,7 +41,7 @@ export interface DivergencePass {
   /** Logits of the float model. */
   readonly teacher: LogitsOf;
   readonly student: Checkpoint;
-  readonly sequences: readonly (readonly number[])[];
+  readonly sequences: Sequences;
   /** The float model's, of each sequence. */
   readonly streams: readonly Float32Array[];
   readonly onProgress?: (done: number, total: number) => void;
@@ -70,5 +71,5 @@ export async function meanDivergence(pass: DivergencePass): Promise<number> {
   } finally {
     student.free();
   }
-  return sum / sequences.reduce((tokens, { length }) => tokens + length, 0);
+  return sum / tokensOf(sequences);
 }

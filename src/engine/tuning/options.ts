@@ -1,3 +1,6 @@
+import type { BosRule } from "../../text/bos.ts";
+import type { Sequences } from "../sequences.ts";
+
 /** How a quantized model is tuned: its row scales and norm weights, towards the float model's predictions. */
 export interface TuneOptions {
   /** Steps of the optimizer. */
@@ -9,9 +12,9 @@ export interface TuneOptions {
    * to read; else samples of the float model.
    */
   readonly texts?: readonly string[];
-  readonly ids?: readonly (readonly number[])[];
+  readonly ids?: Sequences;
   /** Starts every sequence with the beginning-of-sequence token; default as for calibration. */
-  readonly bos?: "auto" | "always" | "never";
+  readonly bos?: BosRule;
   /** Tokens of a sequence. Default 256, or the model's context where it is shorter. */
   readonly sequenceLength?: number;
   /** Largest change of a parameter in one step, relative. Default .004. */

@@ -4,6 +4,7 @@ import type { DecoderSpec } from "../../models/decoder.ts";
 import { createTokenizer } from "../../text/tokenizer.ts";
 import type { CalibrateOptions } from "../calibrate/options.ts";
 import { calibrationSequences } from "../calibrate/sequences.ts";
+import { type Sequences, tokensOf } from "../sequences.ts";
 import { checkWhole } from "../wholeNumber.ts";
 import { DEFAULT_TUNE_LENGTH, DEFAULT_TUNE_TOKENS, type TuneOptions } from "./options.ts";
 
@@ -20,7 +21,7 @@ export interface TuneRequest {
   readonly tokens: number;
   readonly sequenceLength: number;
   /** Sequences to read; undefined where the float model makes them up. */
-  readonly given: readonly (readonly number[])[] | undefined;
+  readonly given: Sequences | undefined;
   /** Sequences to make up. */
   readonly samples: number;
 }
@@ -52,11 +53,11 @@ export function tuneRequest(
 }
 
 /** Sequences to learn from, and others, spread evenly among them, to measure on. */
-export function holdOut(sequences: readonly (readonly number[])[]): {
-  readonly training: readonly (readonly number[])[];
-  readonly heldOut: readonly (readonly number[])[];
+export function holdOut(sequences: Sequences): {
+  readonly training: Sequences;
+  readonly heldOut: Sequences;
 } {
-  const tokens = sequences.reduce((sum, { length }) => sum + length, 0);
+  const tokens = tokensOf(sequences);
   const share = Math.min(HELD_OUT_SHARE, HELD_OUT_TOKENS / tokens);
   const count = Math.max(1, Math.round(share * sequences.length));
   const isHeldOut = (s: number) =>
@@ -73,7 +74,7 @@ function givenSequences(
   calibrate: CalibrateOptions | undefined,
   sequenceLength: number,
   tokens: number,
-): readonly (readonly number[])[] | undefined {
+): Sequences | undefined {
   if (ids || (!texts && calibrate?.ids)) return pieces((ids ?? calibrate?.ids)!, sequenceLength);
   const read = texts ?? calibrate?.texts;
   if (!read) return undefined;
@@ -85,7 +86,7 @@ function givenSequences(
 }
 
 /** Sequences cut to at most `length` tokens. */
-function pieces(sequences: readonly (readonly number[])[], length: number): readonly (readonly number[])[] {
+function pieces(sequences: Sequences, length: number): Sequences {
   return sequences.flatMap((ids) =>
     Array.from({ length: Math.ceil(ids.length / length) }, (_, i) => ids.slice(i * length, (i + 1) * length)),
   );

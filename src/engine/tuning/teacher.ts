@@ -2,6 +2,7 @@ import type { Backend } from "../../backends/backend.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { lastStreams } from "../gradient/decoder.ts";
+import type { Sequences } from "../sequences.ts";
 
 /** Streams kept, as bytes: what comes again then needs no run of the float model. */
 const KEPT_BYTES = 2 ** 29;
@@ -13,16 +14,11 @@ export class Teacher {
   readonly spec: DecoderSpec;
   readonly checkpoint: Checkpoint;
   readonly #backend: Backend;
-  readonly #sequences: readonly (readonly number[])[];
+  readonly #sequences: Sequences;
   readonly #streams = new Map<number, Float32Array>();
 
   /** @param sequences all that will be asked for, by number. */
-  constructor(
-    spec: DecoderSpec,
-    checkpoint: Checkpoint,
-    backend: Backend,
-    sequences: readonly (readonly number[])[],
-  ) {
+  constructor(spec: DecoderSpec, checkpoint: Checkpoint, backend: Backend, sequences: Sequences) {
     this.spec = spec;
     this.checkpoint = checkpoint;
     this.#backend = backend;

@@ -9,6 +9,7 @@ import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import type { DecoderSpec } from "../../models/decoder.ts";
 import { decoderGradient, sequencesAtOnce } from "../gradient/decoder.ts";
 import { LogitsOf } from "../gradient/logits.ts";
+import { longestOf, type Sequences, tokensOf } from "../sequences.ts";
 import { adamStep, type Moments, rateAt } from "./adam.ts";
 import { divergenceLoss, meanDivergence } from "./divergence.ts";
 import { DEFAULT_TUNE_RATE, type TuneResult } from "./options.ts";
@@ -43,8 +44,8 @@ export interface TuneRun {
   /** Where `state` left them; the best ones found in the end. */
   readonly parameters: Parameters;
   readonly backend: Backend;
-  readonly training: readonly (readonly number[])[];
-  readonly heldOut: readonly (readonly number[])[];
+  readonly training: Sequences;
+  readonly heldOut: Sequences;
   readonly steps: number;
   /** Tokens of a step. */
   readonly tokens: number;
@@ -67,7 +68,7 @@ export function initialState(parameters: number): TuneState {
 /** Tunes parameters, and leaves the best that it measured in them: never worse than before. */
 export async function tune(run: TuneRun): Promise<TuneResult> {
   const { spec, original, backend, training, heldOut } = run;
-  const longest = Math.max(...[...training, ...heldOut].map(({ length }) => length));
+  const longest = longestOf([...training, ...heldOut]);
   const teacher = await LogitsOf.load(spec, original, backend, longest);
   try {
     return await descend(run, new Tuner(run, teacher));
@@ -182,8 +183,4 @@ class Tuner {
     const from = this.#done + at;
     return (done, total) => onProgress?.(from + (share * done) / total, this.#work(steps));
   }
-}
-
-function tokensOf(sequences: readonly (readonly number[])[]): number {
-  return sequences.reduce((sum, { length }) => sum + length, 0);
 }
