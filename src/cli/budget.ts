@@ -15,13 +15,13 @@ import type { RowFacts } from "../engine/planning/rows.ts";
 import type { SensitivityOptions } from "../engine/sensitivity/options.ts";
 import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
-import { quantizerFor } from "../quantizers/registry.ts";
-import { parseScheme } from "../quantizers/scheme.ts";
+import type { BosRule } from "../text/bos.ts";
 import { calibrationText } from "./calibrationText.ts";
 import { readJsonFile } from "./files.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
+import { schemesNamed } from "./schemes.ts";
 
 export interface BudgetFlags {
   readonly bits: number | undefined;
@@ -41,7 +41,7 @@ export interface FactFlags {
   readonly sensitivities: string | undefined;
   readonly sequences: number;
   readonly calibrate: readonly string[];
-  readonly bos: "auto" | "always" | "never";
+  readonly bos: BosRule;
   readonly noBalance: boolean;
   readonly threads: number | undefined;
 }
@@ -57,13 +57,9 @@ export function budgetOf({ bits, memory, speed, batch }: BudgetFlags): ModelBudg
   return given[0];
 }
 
-/** `tcq-s-3,nuq-4` */
+/** Names of the quantizers that a flag lists; undefined where it is not given. */
 export function paletteOf(names: string | undefined): string[] | undefined {
-  return names?.split(",").map((name) => {
-    const scheme = parseScheme(name.trim());
-    quantizerFor(scheme);
-    return scheme.name;
-  });
+  return names === undefined ? undefined : schemesNamed(names).map(({ name }) => name);
 }
 
 const layerSchema = z.object({
@@ -85,13 +81,9 @@ export async function modelToRound(
   { calibrate, noBalance, threads }: Pick<FactFlags, "calibrate" | "noBalance" | "threads">,
 ): Promise<Checkpoint> {
   if (noBalance || calibrate.length > 0) return checkpoint;
-  const line = progressLine("balancing");
-  try {
-    const onProgress = (done: number, total: number) => line.update(done, total);
-    return await balanceCheckpoint(checkpoint, { threads, onProgress, signal: interruptible() });
-  } finally {
-    line.clear();
-  }
+  return withProgress("balancing", (line) =>
+    balanceCheckpoint(checkpoint, { threads, onProgress: line.update, signal: interruptible() }),
+  );
 }
 
 /**
@@ -118,30 +110,20 @@ export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Prom
 export async function costsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<Costs> {
   const { batch, threads, remeasure: anew } = flags;
   const schemes = paletteOf(flags.schemes) ?? defaultPalette();
-  const line = progressLine("measuring times");
-  try {
-    const onProgress = (done: number, total: number) => line.update(done, total);
-    const run = { schemes, batch, threads, anew, onProgress, signal: interruptible() };
-    return new Costs(await costProfile(checkpoint, run));
-  } finally {
-    line.clear();
-  }
+  const run = { schemes, batch, threads, anew, signal: interruptible() };
+  const profile = await withProgress("measuring times", (line) =>
+    costProfile(checkpoint, { ...run, onProgress: line.update }),
+  );
+  return new Costs(profile);
 }
 
 /** What residual rows would do and take: measured anew each time, in less than a minute for small models. */
 export async function rowFactsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<RowFacts> {
   const text = await calibrationText(flags.calibrate);
-  const line = progressLine("measuring residual rows");
-  try {
-    return await measureRowFacts(checkpoint, {
-      ...text,
-      threads: flags.threads,
-      onProgress: (done, total) => line.update(done, total),
-      signal: interruptible(),
-    });
-  } finally {
-    line.clear();
-  }
+  const run = { ...text, threads: flags.threads, signal: interruptible() };
+  return withProgress("measuring residual rows", (line) =>
+    measureRowFacts(checkpoint, { ...run, onProgress: line.update }),
+  );
 }
 
 async function readSensitivities(path: string): Promise<z.infer<typeof sensitivitiesSchema>> {
@@ -156,9 +138,8 @@ async function measuredFacts(
   calibration: Pick<SensitivityOptions, "texts"> | undefined,
   { sequences, bos, threads }: FactFlags,
 ): Promise<readonly LayerFact[]> {
-  const line = progressLine("sensitivities");
-  try {
-    const { layers } = await sensitivities(checkpoint, {
+  const { layers } = await withProgress("sensitivities", (line) =>
+    sensitivities(checkpoint, {
       ...{ sequences, threads, signal: interruptible() },
       ...(calibration && { ...calibration, bos, gains: true }),
       onProgress: ({ phase, done, total, secondsLeft }) =>
@@ -169,9 +150,7 @@ async function measuredFacts(
             ? `about ${formatSeconds(secondsLeft)} in all`
             : { sample: "sampling", gains: "what calibration gains" }[phase],
         ),
-    });
-    return layers;
-  } finally {
-    line.clear();
-  }
+    }),
+  );
+  return layers;
 }

@@ -61,6 +61,11 @@ function unwritable(path: string, flag: string, cause: Partial<NodeJS.ErrnoExcep
   return new UsageError(`${flag} ${path}: ${reason}; name another file`, { cause });
 }
 
+/** Writes a document to a JSON file that a flag names. */
+export function writeJsonFile(path: string, document: unknown, flag: string): Promise<void> {
+  return writeTextFile(path, `${JSON.stringify(document, null, 2)}\n`, flag);
+}
+
 /** The value of a flag that a verb cannot do without. */
 export function required(value: string | undefined, flag: string): string {
   if (value) return value;

@@ -1,11 +1,13 @@
 import type { Checkpoint, Tensor } from "../checkpoint/checkpoint.ts";
 import { quantizationOf, quantizedNames } from "../checkpoint/quantization.ts";
+import { elementsOf } from "../checkpoint/shape.ts";
 import { HalftoneError } from "../errors.ts";
 import { decoderFor } from "../models/registry.ts";
 import type { inspectFlags } from "./flags.ts";
 import { formatBytes, formatCount, significant } from "./format.ts";
 import { openModel } from "./model.ts";
 import { print, printJson, table } from "./output.ts";
+import { runsOf } from "./runs.ts";
 import type { Invocation } from "./verb.ts";
 
 /** One weight as it is stored. */
@@ -23,7 +25,7 @@ export async function inspect({ operands: [name], flags }: Invocation<typeof ins
   const checkpoint = await openModel(name);
   try {
     const layers = layersOf(checkpoint);
-    const parameters = sum(layers.map(({ shape }) => elements(shape)));
+    const parameters = sum(layers.map(({ shape }) => elementsOf(shape)));
     const bytes = sum(layers.map((layer) => layer.bytes));
     const bitsPerWeight = parameters === 0 ? 0 : (8 * bytes) / parameters;
     const architecture = String(checkpoint.config.model_type ?? "unknown");
@@ -84,7 +86,7 @@ function layersOf(checkpoint: Checkpoint): Layer[] {
 }
 
 function layer(name: string, shape: readonly number[], scheme: string, bytes: number): Layer {
-  return { name, shape, scheme, bits: (8 * bytes) / Math.max(1, elements(shape)), bytes };
+  return { name, shape, scheme, bits: (8 * bytes) / Math.max(1, elementsOf(shape)), bytes };
 }
 
 /** Equal tensors of several layers share a row: `model.layers.0-29.mlp.up_proj.weight`. */
@@ -106,17 +108,8 @@ function merged(layers: readonly Layer[]): { layer: Layer; count: number }[] {
 
 /** `0-3,5` */
 function ranges(numbers: readonly number[]): string {
-  const parts: [number, number][] = [];
-  for (const number of [...numbers].sort((a, b) => a - b)) {
-    const last = parts.at(-1);
-    if (last && last[1] === number - 1) last[1] = number;
-    else parts.push([number, number]);
-  }
-  return parts.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(",");
-}
-
-function elements(shape: readonly number[]): number {
-  return shape.reduce((product, size) => product * size, 1);
+  const runs = runsOf(numbers.toSorted((a, b) => a - b));
+  return runs.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(",");
 }
 
 function sum(values: readonly number[]): number {

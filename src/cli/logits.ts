@@ -8,7 +8,7 @@ import type { logitsFlags } from "./flags.ts";
 import { interruptible } from "./interrupt.ts";
 import { loadModel, openModel } from "./model.ts";
 import { print, printJson } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 /** `halftone logits`: the tensor `logits`, float32 [tokens, vocabulary], of given token ids. */
@@ -41,20 +41,20 @@ async function writeLogits(
   const { runner, spec } = model;
   const shape = [ids.length, spec.vocabularySize];
   const writer = await createSafetensors(output, [{ name: "logits", dtype: "F32", shape }]);
-  const line = progressLine("computing");
   try {
-    for (let at = 0; at < ids.length; at += runner.chunk) {
-      signal.throwIfAborted();
-      const part = ids.slice(at, at + runner.chunk);
-      const positions = part.map((_, i) => at + i);
-      const rows = await runner.step({ ids: part, positions, length: ids.length }, "all");
-      const bytes = new Uint8Array(rows.buffer, rows.byteOffset, rows.byteLength);
-      await writer.write("logits", bytes, at * spec.vocabularySize * 4);
-      line.update(at + part.length, ids.length);
-    }
+    await withProgress("computing", async (line) => {
+      for (let at = 0; at < ids.length; at += runner.chunk) {
+        signal.throwIfAborted();
+        const part = ids.slice(at, at + runner.chunk);
+        const positions = part.map((_, i) => at + i);
+        const rows = await runner.step({ ids: part, positions, length: ids.length }, "all");
+        const bytes = new Uint8Array(rows.buffer, rows.byteOffset, rows.byteLength);
+        await writer.write("logits", bytes, at * spec.vocabularySize * 4);
+        line.update(at + part.length, ids.length);
+      }
+    });
     await writer.finish();
   } finally {
-    line.clear();
     await writer.abort();
   }
 }

@@ -10,20 +10,19 @@ import type { Values } from "./flag.ts";
 import type { chatFlags } from "./flags.ts";
 import { formatBytes } from "./format.ts";
 import { remark } from "./output.ts";
-import { during, progressLine } from "./progress.ts";
+import { during, withProgress } from "./progress.ts";
 
 /** Tokens that tell enough of a layer's inputs. */
 const PROFILE_TOKENS = 2048;
 
 /** Runs hub work with its progress shown. */
-export async function withHubProgress<T>(
+export function withHubProgress<T>(
   label: string,
   work: (options: HubOptions) => Promise<T>,
   options: HubOptions = {},
 ): Promise<T> {
-  const line = progressLine(label);
-  try {
-    return await work({
+  return withProgress(label, (line) =>
+    work({
       ...options,
       onProgress: ({ receivedBytes, totalBytes, bytesPerSecond }) =>
         line.update(
@@ -31,10 +30,8 @@ export async function withHubProgress<T>(
           totalBytes,
           `${formatBytes(receivedBytes)} of ${formatBytes(totalBytes)}  ${formatBytes(bytesPerSecond)}/s`,
         ),
-    });
-  } finally {
-    line.clear();
-  }
+    }),
+  );
 }
 
 export interface LoadFlags {

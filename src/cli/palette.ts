@@ -3,14 +3,14 @@ import { setImmediate } from "node:timers/promises";
 import { pipeline } from "../engine/quantize/pipeline.ts";
 import { createPool } from "../engine/quantize/pool.node.ts";
 import type { Distortion } from "../quantizers/distortion.ts";
-import { quantizerFor } from "../quantizers/registry.ts";
-import { allSchemes, parseScheme, type Scheme } from "../quantizers/scheme.ts";
+import { allSchemes, type Scheme } from "../quantizers/scheme.ts";
 import { checkWritable, writeTextFile } from "./files.ts";
 import type { paletteFlags } from "./flags.ts";
 import { formatCount } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { print, printJson, remark, table } from "./output.ts";
-import { type ProgressLine, progressLine } from "./progress.ts";
+import { type ProgressLine, withProgress } from "./progress.ts";
+import { schemesNamed } from "./schemes.ts";
 import type { Invocation } from "./verb.ts";
 
 interface Measured extends Distortion {
@@ -41,25 +41,19 @@ export async function palette({ flags }: Invocation<typeof paletteFlags>): Promi
 }
 
 function schemesOf(names: string | undefined): Scheme[] {
-  if (names === undefined) return allSchemes().filter(({ family }) => family !== "float");
-  const schemes = names.split(",").map((name) => parseScheme(name.trim()));
-  for (const scheme of schemes) quantizerFor(scheme);
-  return schemes;
+  return names === undefined ? allSchemes().filter(({ family }) => family !== "float") : schemesNamed(names);
 }
 
 /** Errors first, on all threads; then speeds, with nothing beside them. */
-async function measure(
+function measure(
   schemes: readonly Scheme[],
   flags: Invocation<typeof paletteFlags>["flags"],
 ): Promise<Measured[]> {
   const signal = interruptible();
-  const line = progressLine("measuring");
-  try {
+  return withProgress("measuring", async (line) => {
     const measured = await measureErrors(schemes, flags, signal, line);
     return flags.speed ? await measureSpeeds(schemes, measured, flags.threads, signal, line) : measured;
-  } finally {
-    line.clear();
-  }
+  });
 }
 
 async function measureErrors(

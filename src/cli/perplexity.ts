@@ -6,7 +6,7 @@ import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { type LoadFlags, loadModel } from "./model.ts";
 import { print, printJson } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 /** `halftone perplexity`: how well a model predicts a text. */
@@ -17,19 +17,15 @@ export async function perplexityVerb({
   const text = await readTextFile(required(flags.text, "--text FILE"), "--text");
   const model = await loadModel(name, flags);
   const against = flags.against === undefined ? undefined : await loadAgainst(flags.against, flags, model);
-  const line = progressLine("scoring");
   const { context, windows, bos, json } = flags;
   try {
-    const result = await perplexity(model, text, {
-      context,
-      windows,
-      bos,
-      against,
-      signal: interruptible(),
-      onProgress: (done, total, soFar) =>
-        line.update(done, total, `window ${done} of ${total}, perplexity ${soFar.toFixed(3)}`),
-    });
-    line.clear();
+    const result = await withProgress("scoring", (line) =>
+      perplexity(model, text, {
+        ...{ context, windows, bos, against, signal: interruptible() },
+        onProgress: (done, total, soFar) =>
+          line.update(done, total, `window ${done} of ${total}, perplexity ${soFar.toFixed(3)}`),
+      }),
+    );
     if (json) return await printJson(result);
     await print(
       `perplexity ${result.perplexity.toFixed(3)}, ${result.bitsPerByte.toFixed(4)} bits per byte\n` +
@@ -37,7 +33,6 @@ export async function perplexityVerb({
         `${result.bos ? ", each after BOS" : ""}, in ${formatSeconds(result.seconds)}\n${comparison(result)}`,
     );
   } finally {
-    line.clear();
     model.dispose();
     against?.dispose();
   }

@@ -11,7 +11,7 @@ import type { MeasuredPoint } from "./frontierPlot.ts";
 import { interruptible } from "./interrupt.ts";
 import { openModel } from "./model.ts";
 import { print, printJson, remark, table } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 type Flags = Invocation<typeof planFlags>["flags"];
@@ -41,9 +41,9 @@ export async function planFrontier(name: string, flags: Flags): Promise<void> {
     const costs = await costsOf(checkpoint, flags);
     const palette = paletteOf(flags.schemes);
     const planner = new Planner(checkpoint, { ...facts, palette, embeddingScheme, costs });
-    const line = progressLine("planning");
-    const found = await frontier(planner, { count: COUNT, batch }, (done, total) => line.update(done, total));
-    line.clear();
+    const found = await withProgress("planning", (line) =>
+      frontier(planner, { count: COUNT, batch }, line.update),
+    );
     const measured = text === undefined ? [] : await measureAll(rounded, planner, text, flags);
     if (flags.plot !== undefined) {
       const { frontierPlot } = await import("./frontierPlot.ts");
@@ -67,9 +67,8 @@ async function measureAll(
   const calibration = await calibrationText(files);
   const calibrate = calibration && { ...calibration, bos };
   const signal = interruptible();
-  const line = progressLine("measuring perplexity");
-  const points: MeasuredPoint[] = [];
-  try {
+  return withProgress("measuring perplexity", async (line) => {
+    const points: MeasuredPoint[] = [];
     for (const bits of MEASURED_BITS) {
       const mix = await planner.plan({ bits });
       for (const [kind, label, choice] of [
@@ -85,9 +84,7 @@ async function measureAll(
       }
     }
     return points;
-  } finally {
-    line.clear();
-  }
+  });
 }
 
 function tables({ bits, speed, single }: Frontier, measured: readonly MeasuredPoint[]): string {

@@ -15,7 +15,7 @@ import {
   paletteOf,
   rowFactsOf,
 } from "./budget.ts";
-import { checkWritable, writeTextFile } from "./files.ts";
+import { checkWritable, writeJsonFile, writeTextFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
 import { openModel } from "./model.ts";
@@ -34,7 +34,7 @@ export async function planModel(name: string, { flags }: Invocation<typeof planF
   try {
     const { plan } = await makePlan(checkpoint, budget, flags, true);
     if (flags.output !== undefined) {
-      await writeTextFile(flags.output, `${JSON.stringify(plan, null, 2)}\n`, "-o");
+      await writeJsonFile(flags.output, plan, "-o");
       remark(`${flags.output} written`);
     }
     if (flags.plot !== undefined) {

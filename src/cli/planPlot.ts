@@ -4,6 +4,7 @@ import { ramp, readableOn } from "../plot/color.ts";
 import { element, textElement } from "../plot/svg.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import { formatBytes, significant } from "./format.ts";
+import { runsOf } from "./runs.ts";
 
 const cell = { width: 30, height: 24 };
 const margin = { left: 88, top: 62, right: 16, bottom: 14 };
@@ -141,12 +142,7 @@ function drawCell(
 
 /** Around fused layers; rows between them that are not fused are stepped over by a line at the side. */
 function outline(x: number, members: readonly number[]): string {
-  const runs: [number, number][] = [];
-  for (const row of members) {
-    const last = runs.at(-1);
-    if (last && last[1] === row - 1) last[1] = row;
-    else runs.push([row, row]);
-  }
+  const runs = runsOf(members);
   const boxes = runs.map(([first, last]) =>
     element("rect", {
       x: x + 1.5,

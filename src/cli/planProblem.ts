@@ -2,7 +2,7 @@ import type { Plan } from "../budget/plan.ts";
 import type { Problem } from "../budget/problem.ts";
 import { solve } from "../budget/solve.ts";
 import { UsageError } from "../errors.ts";
-import { readJsonFile, required, writeTextFile } from "./files.ts";
+import { readJsonFile, required, writeJsonFile } from "./files.ts";
 import type { planFlags } from "./flags.ts";
 import { formatBytes, significant } from "./format.ts";
 import { print, printJson, table } from "./output.ts";
@@ -16,9 +16,7 @@ export async function planProblem({ flags }: Invocation<typeof planFlags>): Prom
     if (error instanceof UsageError) throw new UsageError(`${path}: ${error.message}`, { cause: error });
     throw error;
   });
-  if (flags.output !== undefined) {
-    await writeTextFile(flags.output, `${JSON.stringify(solved, null, 2)}\n`, "-o");
-  }
+  if (flags.output !== undefined) await writeJsonFile(flags.output, solved, "-o");
   if (flags.json) return printJson(solved);
   const summary = summaryOf(solved);
   if (flags.output !== undefined) {

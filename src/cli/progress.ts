@@ -10,8 +10,19 @@ export interface ProgressLine {
 
 const INTERVAL_MS = 100;
 
+/** Shows how far `work` has come, under a label, until it ends. */
+export async function withProgress<T>(label: string, work: (line: ProgressLine) => Promise<T>): Promise<T> {
+  const line = progressLine(label);
+  try {
+    return await work(line);
+  } finally {
+    line.clear();
+  }
+}
+
 /** Progress of `label` on stderr; silent when that is no terminal. */
-export function progressLine(label: string, stream: NodeJS.WriteStream = process.stderr): ProgressLine {
+export function progressLine(label: string): ProgressLine {
+  const stream = process.stderr;
   if (!stream.isTTY) return { update() {}, clear() {} };
   const started = performance.now();
   let shownAt = -Infinity;

@@ -20,7 +20,7 @@ import { formatBytes, formatCount, formatSeconds, significant } from "./format.t
 import { interruptible } from "./interrupt.ts";
 import { openModel } from "./model.ts";
 import { print, printJson, remark } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 /** `halftone quantize`: a quantized copy of a model in a new folder. */
@@ -38,7 +38,6 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const tune = await tuning(flags);
   await requireFree(folder);
   const checkpoint = await openModel(name);
-  const line = progressLine(`quantizing ${name}`);
   const { scheme, embeddingScheme, noRotation, noBalance, seed } = flags;
   const signal = interruptible();
   try {
@@ -46,39 +45,40 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
     const bought = plan?.compensation;
     const residual = flags.residual === "none" ? bought?.bits : (Number(flags.residual) as ResidualBits);
     // A model that gets a residual is balanced in another way than the one that was measured: from the original.
-    const result = await quantizeCheckpoint(residual === undefined ? measured : checkpoint, folder, {
-      scheme,
-      embeddingScheme,
-      choice: plan?.choice,
-      rotate: !noRotation,
-      balance: noBalance ? false : undefined,
-      seed,
-      calibrate,
-      tune,
-      residual,
-      channels: bought?.channels,
-      threads: flags.threads,
-      resume: !flags.noResume,
-      signal,
-      onNotice: remark,
-      onProgress: ({ phase, tensor, done, total, weightsPerSecond, secondsLeft }) => {
-        if (phase === "tune" && tensor === "") {
-          return remark(`tuning will take about ${formatSeconds(secondsLeft!)} after quantizing`);
-        }
-        const doing = {
-          balance: "balancing",
-          round: weightsPerSecond ? `${formatCount(weightsPerSecond)} weights/s` : tensor,
-          gradients: `gradients ${tensor}`,
-          observe: `observing ${tensor}`,
-          advance: tensor,
-          residual: `residual of ${tensor}`,
-          sample: tensor,
-          tune: `tuning, ${tensor}`,
-        };
-        line.update(done, total, doing[phase], secondsLeft);
-      },
-    });
-    line.clear();
+    const result = await withProgress(`quantizing ${name}`, (line) =>
+      quantizeCheckpoint(residual === undefined ? measured : checkpoint, folder, {
+        scheme,
+        embeddingScheme,
+        choice: plan?.choice,
+        rotate: !noRotation,
+        balance: noBalance ? false : undefined,
+        seed,
+        calibrate,
+        tune,
+        residual,
+        channels: bought?.channels,
+        threads: flags.threads,
+        resume: !flags.noResume,
+        signal,
+        onNotice: remark,
+        onProgress: ({ phase, tensor, done, total, weightsPerSecond, secondsLeft }) => {
+          if (phase === "tune" && tensor === "") {
+            return remark(`tuning will take about ${formatSeconds(secondsLeft!)} after quantizing`);
+          }
+          const doing = {
+            balance: "balancing",
+            round: weightsPerSecond ? `${formatCount(weightsPerSecond)} weights/s` : tensor,
+            gradients: `gradients ${tensor}`,
+            observe: `observing ${tensor}`,
+            advance: tensor,
+            residual: `residual of ${tensor}`,
+            sample: tensor,
+            tune: `tuning, ${tensor}`,
+          };
+          line.update(done, total, doing[phase], secondsLeft);
+        },
+      }),
+    );
     const schemes = plan ? { plan } : { scheme, embeddingScheme };
     if (flags.json) return await printJson({ ...schemes, ...result });
     await print(
@@ -90,7 +90,6 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
         (result.tuning === undefined ? "" : `${tuned(result.tuning)}\n`),
     );
   } catch (error) {
-    line.clear();
     const partial = partialOf(folder);
     if (signal.aborted && existsSync(partial)) {
       process.stderr.write(
@@ -99,7 +98,6 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
     }
     throw error;
   } finally {
-    line.clear();
     await checkpoint.close();
   }
 }

@@ -5,13 +5,13 @@ import { type SensitivityRun, sensitivities } from "../engine/sensitivity/sensit
 import { UsageError } from "../errors.ts";
 import { modelToRound, paletteOf } from "./budget.ts";
 import { calibrationText } from "./calibrationText.ts";
-import { checkWritable, writeTextFile } from "./files.ts";
+import { checkWritable, writeJsonFile } from "./files.ts";
 import type { sensitivitiesFlags } from "./flags.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { openModel } from "./model.ts";
 import { print, printJson, remark, table } from "./output.ts";
-import { progressLine } from "./progress.ts";
+import { withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 const DOING: Readonly<Record<SensitivityProgress["phase"], string>> = {
@@ -33,30 +33,32 @@ export async function sensitivitiesVerb({
   }
   await checkWritable(flags.output, "-o");
   const checkpoint = await openModel(name);
-  const line = progressLine("");
-  const options: SensitivityRun = {
-    ...{ method, sequences, sequenceLength, norms, gains, bos, seed, threads, signal: interruptible() },
-    ...text,
-    onProgress: ({ phase, done, total, secondsLeft }) => {
-      if (phase === "measure" && done === 0) remark(`measuring takes about ${formatSeconds(secondsLeft)}`);
-      line.update(done, total, DOING[phase]);
-    },
-  };
   try {
     // Gains are for calibrating, which takes the model as it is.
     const rounded = gains ? checkpoint : await modelToRound(checkpoint, flags);
-    const found = await sensitivities(rounded, options);
-    const measured = schemes && (await actualLosses(rounded, schemes, { ...options, around }));
-    line.clear();
+    const { found, measured } = await withProgress("", async (line) => {
+      const options: SensitivityRun = {
+        ...{ method, sequences, sequenceLength, norms, gains, bos, seed, threads, signal: interruptible() },
+        ...text,
+        onProgress: ({ phase, done, total, secondsLeft }) => {
+          if (phase === "measure" && done === 0)
+            remark(`measuring takes about ${formatSeconds(secondsLeft)}`);
+          line.update(done, total, DOING[phase]);
+        },
+      };
+      return {
+        found: await sensitivities(rounded, options),
+        measured: schemes && (await actualLosses(rounded, schemes, { ...options, around })),
+      };
+    });
     const document = { ...found, ...(measured && { measured }) };
     if (flags.output !== undefined) {
-      await writeTextFile(flags.output, `${JSON.stringify(document, null, 2)}\n`, "-o");
+      await writeJsonFile(flags.output, document, "-o");
       remark(`${flags.output} written`);
     }
     if (flags.json) return await printJson(document);
     await print(tableOf(found, measured, schemes ?? []));
   } finally {
-    line.clear();
     await checkpoint.close();
   }
 }

@@ -14,15 +14,16 @@ import { enumerate, show, wasmUnits } from "../mapping/space.ts";
 import { keepPolicy, originHere } from "../mapping/store.node.ts";
 import { type TunedShape, tune } from "../mapping/tune.ts";
 import { load } from "../node.ts";
+import type { LinearPolicy } from "../ops/linear/policy.ts";
 import { openWasm } from "../ops/wasm.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
-import { checkWritable, writeTextFile } from "./files.ts";
+import { checkWritable, writeJsonFile } from "./files.ts";
 import type { tuneFlags } from "./flags.ts";
 import { formatSeconds } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { openModel, withHubProgress } from "./model.ts";
 import { print, printJson, table } from "./output.ts";
-import { during, progressLine } from "./progress.ts";
+import { during, withProgress } from "./progress.ts";
 import type { Invocation } from "./verb.ts";
 
 /** Positions that steps are timed at. */
@@ -39,23 +40,21 @@ export async function tuneVerb({ operands: [name], flags }: Invocation<typeof tu
   const place = { store: flags.residualStore };
   const shapes = await shapesOf(name, slowdown === undefined ? false : place);
   if (flags.explain) await explain(shapes, flags.json ? printAside : print);
-  const line = progressLine("tuning");
-  const measured = await tune(
-    shapes,
-    (policy) => openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true, policy }),
-    {
+  const open = (policy: LinearPolicy) =>
+    openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true, policy });
+  const measured = await withProgress("tuning", (line) =>
+    tune(shapes, open, {
       activationBits: ACTIVATION_BITS,
       onProgress: (done, total, { n, k, scheme }) => line.update(done, total, `${scheme} ${n} x ${k}`),
       signal: interruptible(),
       breathe: breather(),
-    },
-  ).finally(() => line.clear());
+    }),
+  );
   const origin = { version: 1, ...originHere(threads), shapes: measured } as const;
   const compensated =
     slowdown === undefined ? undefined : await tuneChannels(name, threads, slowdown, origin, place);
   const map: PolicyMap = { ...origin, ...(compensated && { compensation: [compensated.entry] }) };
-  const text = `${JSON.stringify(map, null, 2)}\n`;
-  if (flags.output !== undefined) await writeTextFile(flags.output, text, "-o");
+  if (flags.output !== undefined) await writeJsonFile(flags.output, map, "-o");
   const kept = flags.output ?? (await keepPolicy(map));
   if (flags.json) return printJson(map);
   await print(
@@ -77,16 +76,12 @@ async function tuneChannels(
     ...{ threads, spawn: spawnNodeWorker, wholeTeam: true },
     ...{ fetchRows: nodeRowFetcher, policy },
   });
-  const line = progressLine("tuning compensation");
   try {
     const model = await Model.load(checkpoint, backend, { context: TUNING_CONTEXT, compensation });
-    const { channels, readers, seconds, secondsWithout } = await tuneCompensation(model, {
-      slowdown,
-      onProgress: (done, total) => line.update(done, total, "compensation"),
-      signal: interruptible(),
-    });
+    const { channels, readers, seconds, secondsWithout } = await withProgress("tuning compensation", (line) =>
+      tuneCompensation(model, { slowdown, onProgress: line.update, signal: interruptible() }),
+    );
     await model.weights.residuals?.close();
-    line.clear();
     // Other programs may have slowed down the steps without.
     const cost = `${(100 * Math.max(0, seconds / secondsWithout - 1)).toFixed(1)}% slower`;
     const reading = readers === undefined ? "" : `; threads that read rows: ${readers} of ${threads}`;
@@ -95,7 +90,6 @@ async function tuneChannels(
       text: `compensated channels of 1024: ${formatShares(channels)}; ${cost}${reading}\n`,
     };
   } finally {
-    line.clear();
     backend.dispose();
     await checkpoint.close();
   }
