@@ -61,7 +61,11 @@ export function folderFiles(folder: string): FileSet {
       return info?.isFile() ? openFile(path) : undefined;
     },
     async list(subfolder = ".") {
-      const entries = await readdir(join(folder, subfolder), { withFileTypes: true }).catch(() => []);
+      const path = join(folder, subfolder);
+      const entries = await readdir(path, { withFileTypes: true }).catch((cause: unknown) => {
+        if (["ENOENT", "ENOTDIR"].includes(reason(cause))) return [];
+        throw unreadable(path, cause);
+      });
       return entries.map((entry) => entry.name).sort();
     },
   };

@@ -33,7 +33,8 @@ export function formatSeconds(seconds: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)} h` : `${minutes}:${two(whole % 60)} min`;
 }
 
-/** Three digits that say something: `7.12`, `71.1`, `711`. */
+/** Three digits that say something: `0.0712`, `7.12`, `71.1`, `711`. */
 export function significant(value: number): string {
+  if (value < 0.9995) return String(Number(value.toPrecision(3)));
   return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }

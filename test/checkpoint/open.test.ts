@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openFile, verifySha256 } from "../../src/checkpoint/node.ts";
+import { folderFiles, openFile, verifySha256 } from "../../src/checkpoint/node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { buildHeader } from "../../src/checkpoint/safetensors/header.ts";
 import { CheckpointError, UsageError } from "../../src/errors.ts";
@@ -92,4 +92,9 @@ test("an altered file fails its checksum", async () => {
   await verifySha256(path, sha);
   writeFileSync(path, "abd");
   await expect(verifySha256(path, sha)).rejects.toThrow(CheckpointError);
+});
+
+test("a folder that the system does not show is not an empty one", async () => {
+  expect(await folderFiles("no-such-folder").list()).toEqual([]);
+  await expect(folderFiles("x".repeat(5000)).list()).rejects.toThrow(/cannot be opened \(ENAMETOOLONG\)/);
 });
