@@ -56,7 +56,6 @@ export async function startFakeHub(files: Record<string, Uint8Array | string>): 
       env: { HF_HOME: home, HF_ENDPOINT: endpoint, HF_TOKEN: "hf_secret" },
       partBytes: 64 * 1024,
       retries: 3,
-      stallMs: 300,
       system: { sleep: async (_, signal) => signal?.throwIfAborted() },
     },
     seen: [],

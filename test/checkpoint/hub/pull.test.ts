@@ -221,7 +221,7 @@ describe("a server that misbehaves", () => {
       response.write(WEIGHTS.subarray(0, 1000));
       return true;
     };
-    await pull("a/b", { ...hub.options, connections: 1 });
+    await pull("a/b", { ...hub.options, connections: 1, stallMs: 300 });
     expect(await weights()).toBe(sha256(WEIGHTS));
     expect(hub.seen.some(({ range }) => range === "bytes=1000-65535")).toBe(true);
   });
