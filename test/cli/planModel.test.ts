@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { parseArguments } from "../../src/cli/parse.ts";
 import { drawMix } from "../../src/cli/planPicture.ts";
 import { verbs } from "../../src/cli/verbs.ts";
+import { printedBy } from "./printedBy.ts";
 import { writeTinyLlama } from "./tinyLlama.ts";
 
 let folder: string;
@@ -35,20 +36,9 @@ afterAll(() => {
 
 /** Runs a verb in this process; returns what it prints. */
 async function call(name: string, ...args: string[]): Promise<string> {
-  let text = "";
-  const spy = vi.spyOn(process.stdout, "write").mockImplementation(((piece: string, done?: () => void) => {
-    text += piece;
-    done?.();
-    return true;
-  }) as typeof process.stdout.write);
-  try {
-    const verb = verbs.find((each) => each.name === name)!;
-    const run = await verb.load();
-    await run(parseArguments(verb, args, { HALFTONE_THREADS: "1" }));
-    return text;
-  } finally {
-    spy.mockRestore();
-  }
+  const verb = verbs.find((each) => each.name === name)!;
+  const run = await verb.load();
+  return printedBy(() => run(parseArguments(verb, args, { HALFTONE_THREADS: "1" })));
 }
 
 test("a plan is drawn, written, and carried out to the byte", async () => {

@@ -10,7 +10,7 @@ import { quantizeCheckpoint } from "../../src/engine/quantize/quantize.node.ts";
 import type { Reading } from "../../src/engine/reading.ts";
 import { load } from "../../src/node.ts";
 import { RESIDUAL_BITS } from "../../src/quantizers/residual.ts";
-import { relativeError } from "../models/golden.ts";
+import { relativeError } from "../relativeError.ts";
 
 const ids = Array.from({ length: 5 }, (_, i) => (i * 31 + 5) % 96);
 const backwards = ids.toReversed();

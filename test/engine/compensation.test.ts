@@ -27,7 +27,8 @@ import { CheckpointError, UsageError } from "../../src/errors.ts";
 import { load } from "../../src/node.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
 import { temporaryFolder } from "../checkpoint/temporary.ts";
-import { relativeError } from "../models/golden.ts";
+import { openFixture } from "../models/fixture.ts";
+import { relativeError } from "../relativeError.ts";
 
 const ids = Array.from({ length: 9 }, (_, i) => (i * 31 + 5) % 96);
 const input = { ids, positions: ids.map((_, i) => i) };
@@ -39,9 +40,8 @@ afterAll(() => rmSync(made, { recursive: true, force: true }));
 async function quantized(residual: 4 | 16, fixture = "llama3-v5", scheme = "nuq-3"): Promise<string> {
   const model = join(made, `${fixture} ${scheme} ${residual}`);
   if (!existsSync(model)) {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${fixture}`);
+    const checkpoint = await openFixture(fixture);
     await quantizeCheckpoint(checkpoint, model, { scheme, embeddingScheme: "f32", residual, threads: 1 });
-    await checkpoint.close();
   }
   const folder = temporaryFolder();
   cpSync(model, folder, { recursive: true });

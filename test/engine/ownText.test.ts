@@ -2,14 +2,13 @@ import { expect, it } from "vitest";
 import { spawnNodeWorker } from "../../src/backends/wasm/workers.node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { firstToken, sampleText } from "../../src/engine/ownText.ts";
-import { tieMissingHead } from "../../src/engine/weights.ts";
+import { floatDecoder } from "../../src/engine/quantize/plan.ts";
 import { MemoryError } from "../../src/errors.ts";
-import { decoderFor } from "../../src/models/registry.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
 
 const checkpoint = await openCheckpoint("test/fixtures/models/gemma2");
-const spec = tieMissingHead(decoderFor(checkpoint.source, checkpoint.config, checkpoint.tensors), checkpoint);
+const spec = floatDecoder(checkpoint);
 
 async function sampled(sequences: number, threads: number, seed = 0, seen: number[] = []) {
   const backend = await openWasm({ threads, spawn: spawnNodeWorker });

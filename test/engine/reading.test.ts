@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Reading } from "../../src/engine/reading.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
-import { relativeError } from "../models/golden.ts";
+import { relativeError } from "../relativeError.ts";
 import { loadQuantized } from "./quantizedFixture.ts";
 
 const ids = Int32Array.from({ length: 6 }, (_, i) => (i * 31 + 5) % 96);

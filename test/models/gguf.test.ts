@@ -6,10 +6,10 @@ import { openGguf } from "../../src/checkpoint/gguf/open.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { type Entry, F32, STRING, U32 } from "../checkpoint/gguf/writeGguf.ts";
+import { relativeError } from "../relativeError.ts";
 import { asGguf } from "./asGguf.ts";
-import { load, logitsOf, readGolden, relativeError } from "./golden.ts";
-
-const root = join(import.meta.dirname, "../fixtures/models");
+import { models } from "./fixture.ts";
+import { load, logitsOf, readGolden } from "./golden.ts";
 
 interface Case {
   readonly architecture: string;
@@ -101,8 +101,8 @@ function adapted(folder: Checkpoint, { instead = {}, layers }: Case): Checkpoint
 }
 
 it.each(Object.entries(cases))("%s as GGUF equals the folder", async (name, target) => {
-  const folder = await openCheckpoint(join(root, name));
-  const { ids, logits } = await readGolden(join(root, name));
+  const folder = await openCheckpoint(join(models, name));
+  const { ids, logits } = await readGolden(join(models, name));
   const model = adapted(folder, target);
   const expected =
     model.config.num_hidden_layers === folder.config.num_hidden_layers && !target.instead
@@ -118,8 +118,8 @@ it.each(Object.entries(cases))("%s as GGUF equals the folder", async (name, targ
 it.each(Object.entries(cases))(
   "%s as Q8_0 equals float arithmetic over its weights",
   async (name, target) => {
-    const folder = await openCheckpoint(join(root, name));
-    const { ids } = await readGolden(join(root, name));
+    const folder = await openCheckpoint(join(models, name));
+    const { ids } = await readGolden(join(models, name));
     const model = adapted(folder, target);
     const open = async (quantized: boolean, source: Checkpoint) =>
       openGguf(bufferSource(await asGguf(source, target, quantized), name), () =>

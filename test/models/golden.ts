@@ -81,14 +81,3 @@ export async function continueGreedily(runner: Runner, prompt: readonly number[]
   }
   return ids.slice(prompt.length);
 }
-
-/** Largest difference over the largest magnitude. */
-export function relativeError(actual: Float32Array, expected: Float32Array): number {
-  let [difference, magnitude] = [0, 0];
-  for (let i = 0; i < expected.length; i++) {
-    const apart = Math.abs(actual[i] - expected[i]);
-    difference = apart >= difference ? apart : Number.isNaN(apart) ? Infinity : difference;
-    magnitude = Math.max(magnitude, Math.abs(expected[i]));
-  }
-  return actual.length === expected.length ? difference / magnitude : Infinity;
-}

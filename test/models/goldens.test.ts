@@ -6,10 +6,11 @@ import type { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
+import { relativeError } from "../relativeError.ts";
 import { testData } from "../testData.ts";
-import { continueGreedily, load, logitsOf, readGolden, relativeError } from "./golden.ts";
+import { models } from "./fixture.ts";
+import { continueGreedily, load, logitsOf, readGolden } from "./golden.ts";
 
-const root = join(import.meta.dirname, "../fixtures/models");
 const TOLERANCE = 1e-4;
 const PROMPT = 32;
 
@@ -18,7 +19,7 @@ const backends: Record<string, () => Promise<Backend>> = {
   wasm: () => openWasm(),
 };
 
-const own = readdirSync(root).map((name) => [name, join(root, name)] as const);
+const own = readdirSync(models).map((name) => [name, join(models, name)] as const);
 const larger = ["llama3", "qwen2", "phi3", "gemma2"].flatMap((name) => {
   const path = testData(`fixtures/${name}`);
   return path === undefined ? [] : [[`larger ${name}`, path] as const];
@@ -89,7 +90,7 @@ describe("GGUF", () => {
 });
 
 describe("gemma3 within a multimodal model", () => {
-  const folder = join(root, "gemma3");
+  const folder = join(models, "gemma3");
   const stems = { "language_model.model.": "language_model.", "model.language_model.": "" };
 
   it.each(Object.entries(stems))("finds the tensors under %s", async (stem, headPrefix) => {

@@ -4,7 +4,8 @@ import { spawnNodeWorker } from "../../src/backends/wasm/workers.node.ts";
 import type { OperationCase } from "../../src/ops/operationCase.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
-import { relativeError, runCase } from "./runCase.ts";
+import { relativeError } from "../relativeError.ts";
+import { runCase } from "./runCase.ts";
 
 const backends = {
   "wasm, relaxed SIMD": "relaxed",

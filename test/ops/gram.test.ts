@@ -4,7 +4,8 @@ import { spawnNodeWorker } from "../../src/backends/wasm/workers.node.ts";
 import { cases, tolerance } from "../../src/ops/gram/cases.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
-import { relativeError, runCase } from "./runCase.ts";
+import { relativeError } from "../relativeError.ts";
+import { runCase } from "./runCase.ts";
 
 // Sums over tokens depend on how they are cut into steps, so the rule "one token alone gives the same bits" of
 // the other operations does not hold here.

@@ -9,7 +9,8 @@ import { gaussian, type OperationCase } from "../../src/ops/operationCase.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
 import { quantizerFor } from "../../src/quantizers/registry.ts";
 import { allSchemes } from "../../src/quantizers/scheme.ts";
-import { relativeError, runCase } from "./runCase.ts";
+import { relativeError } from "../relativeError.ts";
+import { runCase } from "./runCase.ts";
 
 /** Largest difference from the decoded weights' product, relative to the largest value; measured at most 9e-7. */
 const tolerance = 1e-5;

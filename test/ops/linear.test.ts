@@ -6,8 +6,9 @@ import type { OperationCase } from "../../src/ops/operationCase.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
 import { parseScheme } from "../../src/quantizers/scheme.ts";
+import { relativeError } from "../relativeError.ts";
 import { checkOperation } from "./checkOperation.ts";
-import { relativeError, runCase } from "./runCase.ts";
+import { runCase } from "./runCase.ts";
 
 /** A rotation's scale is a float32 in the kernel: where it is no power of two, a rare activation rounds the other way (of int8). */
 const flippedTolerance = 2e-3;

@@ -3,11 +3,12 @@ import { expect, it } from "vitest";
 import { balanceCheckpoint } from "../../../src/engine/balance/balance.node.ts";
 import { scalableInputs } from "../../../src/engine/balance/inputs.ts";
 import { floatDecoder } from "../../../src/engine/quantize/plan.ts";
-import { relativeError } from "../../ops/runCase.ts";
-import { floatLogits, models, openModel, scattered } from "./scattered.ts";
+import { models, openFixture } from "../../models/fixture.ts";
+import { relativeError } from "../../relativeError.ts";
+import { floatLogits, scattered } from "./scattered.ts";
 
 it.each(readdirSync(models))("%s computes the same when balanced, however it is scaled", async (name) => {
-  const checkpoint = await openModel(name);
+  const checkpoint = await openFixture(name);
   const expected = await floatLogits(checkpoint);
   const balanced = await balanceCheckpoint(checkpoint, { threads: 1 });
   expect(balanced.balance).toMatchObject({ exponent: 0.5, tokens: 504 });
@@ -15,13 +16,11 @@ it.each(readdirSync(models))("%s computes the same when balanced, however it is 
   expect(relativeError(await floatLogits(scattered(checkpoint)), expected)).toBeLessThan(1e-5);
   // Nothing is folded twice.
   expect(await balanceCheckpoint(balanced)).toBe(balanced);
-  await checkpoint.close();
 });
 
 it("leaves inputs alone that no norm makes", async () => {
   const kinds = async (name: string) => {
-    const checkpoint = await openModel(name);
-    await checkpoint.close();
+    const checkpoint = await openFixture(name);
     const [first, ...more] = scalableInputs(floatDecoder(checkpoint)).map(({ kind }) => kind);
     return [first, ...more.slice(0, more.indexOf(first))];
   };
@@ -30,7 +29,7 @@ it("leaves inputs alone that no norm makes", async () => {
 });
 
 it.each(["phi3-partial", "qwen2-bf16", "gemma2"])("%s: rows are scaled when they are read", async (name) => {
-  const checkpoint = await openModel(name);
+  const checkpoint = await openFixture(name);
   const { tensors } = scattered(checkpoint);
   let changed = 0;
   for (const tensor of tensors.values()) {
@@ -52,11 +51,10 @@ it.each(["phi3-partial", "qwen2-bf16", "gemma2"])("%s: rows are scaled when they
   }
   expect(changed).toBeGreaterThan(0);
   expect(tensors.get("model.norm.weight")).toBe(checkpoint.tensors.get("model.norm.weight"));
-  await checkpoint.close();
 });
 
 it("finds nothing in a model whose inputs are all zero", async () => {
-  const checkpoint = await openModel("llama-linear");
+  const checkpoint = await openFixture("llama-linear");
   const tensors = new Map(checkpoint.tensors);
   const zeros = async (start: number, end: number, target = new Float32Array(end - start)) => target.fill(0);
   for (const [name, tensor] of tensors) {
@@ -65,12 +63,10 @@ it("finds nothing in a model whose inputs are all zero", async () => {
   const balanced = await balanceCheckpoint({ ...checkpoint, tensors }, { threads: 1 });
   const name = "model.layers.0.self_attn.q_proj.weight";
   expect(await balanced.tensors.get(name)!.readRows(0, 4)).toEqual(await tensors.get(name)!.readRows(0, 4));
-  await checkpoint.close();
 });
 
 it("refuses a quantized model", async () => {
-  const checkpoint = await openModel("llama-linear");
-  await checkpoint.close();
+  const checkpoint = await openFixture("llama-linear");
   const quantization_config = { quant_method: "halftone", version: 1, tensors: {} };
   const quantized = { ...checkpoint, config: { ...checkpoint.config, quantization_config } };
   await expect(balanceCheckpoint(quantized)).rejects.toThrow(/is quantized already/);

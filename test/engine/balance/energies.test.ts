@@ -7,8 +7,8 @@ import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
 import { sampleText } from "../../../src/engine/ownText.ts";
 import { floatDecoder } from "../../../src/engine/quantize/plan.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
-import { relativeError } from "../../ops/runCase.ts";
-import { openModel } from "./scattered.ts";
+import { openFixture } from "../../models/fixture.ts";
+import { relativeError } from "../../relativeError.ts";
 
 function errorOf(found: Float64Array, expected: Float64Array): number {
   return relativeError(Float32Array.from(found), Float32Array.from(expected));
@@ -17,7 +17,7 @@ function errorOf(found: Float64Array, expected: Float64Array): number {
 it.each(["gemma2", "phi3-partial"])(
   "%s: energies are those of what it read, its first token too",
   async (name) => {
-    const checkpoint = await openModel(name);
+    const checkpoint = await openFixture(name);
     const backend = await openWasm();
     const before = backend.bytesAllocated;
     const spec = floatDecoder(checkpoint);
@@ -60,12 +60,11 @@ it.each(["gemma2", "phi3-partial"])(
     }
     pass.dispose();
     backend.dispose();
-    await checkpoint.close();
   },
 );
 
 it("blends what compensation leaves with all of it", async () => {
-  const checkpoint = await openModel("llama-linear");
+  const checkpoint = await openFixture("llama-linear");
   const backend = await openWasm();
   const spec = floatDecoder(checkpoint);
   const inputs = scalableInputs(spec);
@@ -87,5 +86,4 @@ it("blends what compensation leaves with all of it", async () => {
     expect(sum(some[i])).toBeGreaterThan(0.25 * sum(energies));
   }
   backend.dispose();
-  await checkpoint.close();
 });

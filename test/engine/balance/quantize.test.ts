@@ -7,9 +7,10 @@ import { uniformShares } from "../../../src/compensation/settings.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
-import { relativeError } from "../../ops/runCase.ts";
+import { models, openFixture } from "../../models/fixture.ts";
+import { relativeError } from "../../relativeError.ts";
 import { ids } from "../quantize/checkpointBytes.ts";
-import { floatLogits, models, openModel, scattered } from "./scattered.ts";
+import { floatLogits, scattered } from "./scattered.ts";
 
 const plain: QuantizeRun = { scheme: "nuq-4", embeddingScheme: "f32", threads: 1 };
 
@@ -24,7 +25,7 @@ async function quantized(checkpoint: Checkpoint, run: Partial<QuantizeRun>) {
 }
 
 it.each(["mistral", "gemma2"])("%s: channels of unlike sizes no longer matter", async (name) => {
-  const checkpoint = await openModel(name);
+  const checkpoint = await openFixture(name);
   const expected = await floatLogits(checkpoint);
   const errorOf = async (model: Checkpoint, run: Partial<QuantizeRun>) =>
     relativeError((await quantized(model, run)).logits, expected);
@@ -35,11 +36,10 @@ it.each(["mistral", "gemma2"])("%s: channels of unlike sizes no longer matter", 
   expect(after).toBeLessThan(0.6 * before);
   // As good as what was never scattered.
   expect(after).toBeLessThan(1.2 * (await errorOf(checkpoint, {})));
-  await checkpoint.close();
 });
 
 it("is what data-free quantization does unless told otherwise", async () => {
-  const checkpoint = await openModel("llama-linear");
+  const checkpoint = await openFixture("llama-linear");
   const calibrate = { ids, gradientTokens: 0 };
   const balance = { exponent: 0.5, tokens: 504 };
   expect(await quantized(checkpoint, {})).toMatchObject({ balanced: true, balance });
@@ -57,11 +57,10 @@ it("is what data-free quantization does unless told otherwise", async () => {
     const { balanced, balance } = await quantized(checkpoint, run);
     expect([balanced, balance]).toEqual([false, undefined]);
   }
-  await checkpoint.close();
 });
 
 it("does not begin where the result has no place", async () => {
-  const checkpoint = await openModel("llama-linear");
+  const checkpoint = await openFixture("llama-linear");
   const seen: string[] = [];
   const run: QuantizeRun = { ...plain, onProgress: ({ phase }) => seen.push(phase) };
   await expect(quantizeCheckpoint(checkpoint, join(models, "mistral"), run)).rejects.toThrow(/is not empty/);
@@ -71,5 +70,4 @@ it("does not begin where the result has no place", async () => {
   const stop: QuantizeRun = { ...plain, signal: controller.signal, onProgress: () => controller.abort() };
   await expect(quantizeCheckpoint(checkpoint, folder, stop)).rejects.toThrow(/abort/i);
   expect(existsSync(`${folder}.partial`)).toBe(false);
-  await checkpoint.close();
 });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { scalableInputs } from "../../../src/engine/balance/inputs.ts";
 import { channelScales } from "../../../src/engine/balance/scales.ts";
 import { floatDecoder } from "../../../src/engine/quantize/plan.ts";
-import { openModel } from "./scattered.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 const alone = { sourceSize: 4, sourceChannel: (channel: number) => channel };
 
@@ -28,8 +28,7 @@ it("does what it can for channels that are never used", () => {
 });
 
 it("pools the query heads of a head of keys and values", async () => {
-  const checkpoint = await openModel("llama-linear");
-  await checkpoint.close();
+  const checkpoint = await openFixture("llama-linear");
   const decoder = floatDecoder(checkpoint);
   const { heads, kvHeads, headSize } = decoder.layers[0].attention;
   expect(heads).toBeGreaterThan(kvHeads);

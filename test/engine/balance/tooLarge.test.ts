@@ -3,7 +3,7 @@ import { expect, it, vi } from "vitest";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import { MemoryError } from "../../../src/errors.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
-import { openModel } from "./scattered.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 vi.mock("../../../src/ops/wasm.ts", () => ({
   openWasm: async () => ({
@@ -24,7 +24,7 @@ it.each([
   "is left out where the float model does not fit into memory, unless it was asked for",
   async (bytes, told) => {
     free.bytes = bytes;
-    const checkpoint = await openModel("llama-linear");
+    const checkpoint = await openFixture("llama-linear");
     const notices: string[] = [];
     const quantize = (balance?: boolean) =>
       quantizeCheckpoint(checkpoint, join(temporaryFolder(), "model"), {
@@ -36,6 +36,5 @@ it.each([
     expect(await quantize()).toMatchObject({ balanced: false });
     expect(notices).toEqual([expect.stringMatching(told)]);
     await expect(quantize(true)).rejects.toThrow(MemoryError);
-    await checkpoint.close();
   },
 );

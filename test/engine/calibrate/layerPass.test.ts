@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { uniformShares } from "../../../src/compensation/settings.ts";
 import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { gram } from "../../../src/ops/gram/reference.ts";
 import { ReferenceBackend } from "../../../src/ops/reference.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
-import { relativeError } from "../../ops/runCase.ts";
+import { openFixture } from "../../models/fixture.ts";
+import { relativeError } from "../../relativeError.ts";
 
 // Norms before and after, softcaps, windows; fused tensors; biases.
 describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer at a time, %s", (name) => {
@@ -15,7 +15,7 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
   const cut = sequences.map((ids) => ids.slice(0, limit));
 
   it("gives the model's hidden states", async () => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const checkpoint = await openFixture(name);
     const model = await Model.load(checkpoint, new ReferenceBackend(), { chunk: limit });
     const backend = await openWasm();
     const before = backend.bytesAllocated;
@@ -39,11 +39,10 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
       row += ids.length;
     }
     backend.dispose();
-    await checkpoint.close();
   });
 
   it("blends sums over whole inputs with sums over what compensation leaves of them", async () => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const checkpoint = await openFixture(name);
     const backend = await openWasm();
     const { spec } = await Model.load(checkpoint, new ReferenceBackend());
     const pass = new LayerPass(spec, checkpoint, backend, cut);
@@ -75,11 +74,10 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
       expect(left).toBeGreaterThan(0.25 * whole);
     }
     backend.dispose();
-    await checkpoint.close();
   });
 
   it("sums the inputs of its linear weights", async () => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const checkpoint = await openFixture(name);
     const backend = new ReferenceBackend();
     const { spec } = await Model.load(checkpoint, new ReferenceBackend());
     const pass = new LayerPass(spec, checkpoint, backend, cut);
@@ -120,6 +118,5 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
         grams.flatMap(({ weights }) => weights).toSorted(),
       );
     }
-    await checkpoint.close();
   });
 });

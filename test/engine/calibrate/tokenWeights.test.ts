@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { tokenWeights } from "../../../src/engine/calibrate/tokenWeights.ts";
 import { decoderGradient } from "../../../src/engine/gradient/decoder.ts";
 import { fisherLoss } from "../../../src/engine/gradient/fisherLoss.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 describe.each(["llama-linear", "phi3-partial"])("weights of tokens, %s", (name) => {
   it("are blends of ones and of what gradients say, for the sequences that have them", async () => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const checkpoint = await openFixture(name);
     const backend = await openWasm();
     const { spec } = await Model.load(checkpoint, backend);
     const before = backend.bytesAllocated;
@@ -50,6 +50,5 @@ describe.each(["llama-linear", "phi3-partial"])("weights of tokens, %s", (name) 
     const found = weights.get(mlp.down.weight)!;
     for (let t = 0; t < 12; t++) expect(found[t]).toBeCloseTo(0.5 + (0.5 * squares[t]) / mean, 3);
     backend.dispose();
-    await checkpoint.close();
   });
 });

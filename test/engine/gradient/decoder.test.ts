@@ -1,18 +1,17 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { decoderGradient } from "../../../src/engine/gradient/decoder.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { ReferenceBackend } from "../../../src/ops/reference.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
 import { fillGaussian } from "../../../src/quantizers/random.ts";
+import { models, openFixture } from "../../models/fixture.ts";
 
 /** Largest difference from central differences, relative to the derivative. */
 const TOLERANCE = 1e-3;
 const STEP = 2e-3;
 
-const folder = "test/fixtures/models";
 const ids = Array.from({ length: 11 }, (_, i) => (i * i + 3) % 90);
 
 /** A smooth function of all logits: their product with fixed numbers. */
@@ -20,9 +19,9 @@ function probe(size: number): Float32Array {
   return fillGaussian(new Float32Array(ids.length * size), 7);
 }
 
-describe.each(readdirSync(folder))("gradients agree with central differences, %s", (name) => {
+describe.each(readdirSync(models))("gradients agree with central differences, %s", (name) => {
   it("of every kind of weight", async () => {
-    const checkpoint = await openCheckpoint(`${folder}/${name}`);
+    const checkpoint = await openFixture(name);
     const { spec } = await Model.load(checkpoint, new ReferenceBackend());
     const gradients = await gradientsOf(checkpoint, spec.vocabularySize);
     const last = `.${spec.layers.length - 1}.`;
@@ -56,7 +55,6 @@ describe.each(readdirSync(folder))("gradients agree with central differences, %s
       const found = gradient.reduce((sum, value, i) => sum + value * direction[i], 0);
       expect(Math.abs(found / expected - 1), key).toBeLessThan(TOLERANCE);
     }
-    await checkpoint.close();
   });
 });
 

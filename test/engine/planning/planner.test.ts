@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type ModelPlan, parseModelPlan } from "../../../src/budget/modelPlan.ts";
 import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { checkFits } from "../../../src/engine/planning/fit.ts";
 import { frontier } from "../../../src/engine/planning/frontier.ts";
 import { plannableModel } from "../../../src/engine/planning/layers.ts";
@@ -12,8 +11,7 @@ import { lossKey } from "../../../src/engine/planning/problem.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import { distortions } from "../../../src/quantizers/distortions.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
-
-const open = (model: string) => openCheckpoint(`test/fixtures/models/${model}`);
+import { openFixture } from "../../models/fixture.ts";
 
 /** Sensitivities that differ from layer to layer. */
 function factsOf(checkpoint: Checkpoint) {
@@ -22,7 +20,7 @@ function factsOf(checkpoint: Checkpoint) {
 }
 
 async function plannerOf(model: string, palette?: readonly string[]): Promise<[Planner, Checkpoint]> {
-  const checkpoint = await open(model);
+  const checkpoint = await openFixture(model);
   const options = { ...factsOf(checkpoint), palette, embeddingScheme: "uniform-8" };
   return [new Planner(checkpoint, options), checkpoint];
 }
@@ -40,11 +38,10 @@ describe("a plan of a model", () => {
       expect(statSync(join(folder, "model.safetensors")).size).toBe(plan.predicted.bytes);
     }
     await expect(planner.plan({ bytes: least - 1 })).rejects.toThrow(`it takes ${least}`);
-    await checkpoint.close();
   });
 
   it("takes measured losses for what it would predict", async () => {
-    const checkpoint = await open("llama-linear");
+    const checkpoint = await openFixture("llama-linear");
     const palette = ["nuq-2", "nuq-4"];
     const { sensitivities } = factsOf(checkpoint);
     const name = "model.layers.0.mlp.down_proj.weight";
@@ -71,7 +68,6 @@ describe("a plan of a model", () => {
     const calibrated = new Planner(checkpoint, { ...options, losses, gains });
     const loss = calibrated.predict(calibrated.singleScheme("nuq-4")).loss;
     expect(loss).toBeCloseTo(one("nuq-4") - 0.25, 6);
-    await checkpoint.close();
   });
 
   it("refuses before anything is measured what no plan meets", async () => {
@@ -90,7 +86,7 @@ describe("a plan of a model", () => {
     expect(fused).toEqual([3, 2, 3, 2]);
     const three = await planner.plan({ bits: 3 });
     expect(three.predicted.loss).toBeLessThan(two.predicted.loss);
-    const facts = factsOf(await open("llama-linear"));
+    const facts = factsOf(await openFixture("llama-linear"));
     const chosen = (option: string) =>
       three.choice.flatMap((each) => (each.option === option ? each.layers : []));
     const weight = (names: string[]) =>
@@ -104,7 +100,7 @@ describe("a plan of a model", () => {
     const plan = await planner.plan({ bits: 3 });
     await checkFits(plan, checkpoint);
     const without = (part: Partial<ModelPlan>) => checkFits({ ...plan, ...part }, checkpoint);
-    await expect(checkFits(plan, await open("phi3-partial"))).rejects.toThrow(
+    await expect(checkFits(plan, await openFixture("phi3-partial"))).rejects.toThrow(
       /which this model does not have/,
     );
     await expect(without({ choice: plan.choice.slice(1) })).rejects.toThrow(/lacks model\.layers\.0/);
@@ -128,7 +124,7 @@ describe("a plan of a model", () => {
   });
 
   it("needs the sensitivity of every layer", async () => {
-    const checkpoint = await open("llama-linear");
+    const checkpoint = await openFixture("llama-linear");
     const planner = new Planner(checkpoint, { sensitivities: new Map(), embeddingScheme: "uniform-8" });
     await expect(planner.plan({ bits: 3 })).rejects.toThrow(/sensitivities lack model\.layers\.0/);
   });

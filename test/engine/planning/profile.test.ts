@@ -1,21 +1,21 @@
-import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { Costs } from "../../../src/engine/planning/costs.ts";
 import { plannableModel } from "../../../src/engine/planning/layers.ts";
 import { Planner } from "../../../src/engine/planning/planner.ts";
 import { costProfile } from "../../../src/engine/planning/profile.node.ts";
 import { fitSteps } from "../../../src/engine/planning/profile.ts";
+import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 const schemes = ["nuq-2", "nuq-4", "tcq-s-3"];
 
 describe("a cost profile", () => {
   // Biases and a head of its own; tied.
   it.each(["llama-linear", "qwen2-bf16"])("has a time for whatever a plan may choose, %s", async (model) => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${model}`);
-    const cacheFolder = mkdtempSync(join(tmpdir(), "halftone-profile-"));
+    const checkpoint = await openFixture(model);
+    const cacheFolder = temporaryFolder();
     const run = { schemes, batch: 2, threads: 1, cacheFolder };
     const profile = await costProfile(checkpoint, run);
     expect(profile.overheadSeconds).toBeGreaterThan(0);

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseModelPlan } from "../../../src/budget/modelPlan.ts";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { LAYER_KINDS, type LayerKind, residualGroups } from "../../../src/compensation/groups.ts";
 import type { MeasuredCosts } from "../../../src/compensation/tuner.ts";
 import { Costs } from "../../../src/engine/planning/costs.ts";
@@ -12,12 +11,13 @@ import { fusibleSets } from "../../../src/engine/planning/sets.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import { load } from "../../../src/node.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 const schemes = ["nuq-2", "nuq-3", "nuq-4"];
 
 /** A machine where every weight costs a nanosecond a bit, and rows of `dear` kinds a second. */
 async function problem(dear: readonly LayerKind[]) {
-  const checkpoint = await openCheckpoint("test/fixtures/models/llama3-v5");
+  const checkpoint = await openFixture("llama3-v5");
   const { layers, decoder } = plannableModel(checkpoint);
   const times = fusibleSets(layers).flatMap((set) =>
     [...schemes, "uniform-8"].map((scheme) => {
@@ -53,7 +53,6 @@ describe("a plan that may buy residual rows", () => {
   it("buys them where they gain more than bits for the same time, within the budget", async () => {
     const { checkpoint, options, budget, rows } = await problem(["down"]);
     const dear = await problem([...LAYER_KINDS]);
-    await dear.checkpoint.close();
     const none = await planWithRows(checkpoint, options, budget, { rows: dear.rows, slowdown: 1 });
     expect(none.compensation).toBeUndefined();
     const plan = await planWithRows(checkpoint, options, budget, { rows, slowdown: 1 });
@@ -67,7 +66,6 @@ describe("a plan that may buy residual rows", () => {
     const small = await planWithRows(checkpoint, options, { bits: 2.5 }, { rows, slowdown: 0.2 });
     expect(small.compensation!.channels).toEqual(plan.compensation!.channels);
     expect(parseModelPlan(JSON.parse(JSON.stringify(plan)))).toEqual(plan);
-    await checkpoint.close();
   });
 
   it("is quantized with its residual and run with its channels", async () => {
@@ -82,11 +80,10 @@ describe("a plan that may buy residual rows", () => {
     const other = await load(folder, { threads: 1, compensation: { select: "random" } });
     expect(other.runner.reading.compensation).toEqual({ channels, select: "random" });
     other.dispose();
-    await checkpoint.close();
   });
 
   it("knows what rows leave of the loss and take of the time", async () => {
-    const checkpoint = await openCheckpoint("test/fixtures/models/phi3-partial");
+    const checkpoint = await openFixture("phi3-partial");
     const { layers, costs } = await measureRowFacts(checkpoint, { threads: 1 });
     const { layers: plannable } = plannableModel(checkpoint);
     for (const { name, role } of plannable) {
@@ -98,6 +95,5 @@ describe("a plan that may buy residual rows", () => {
       expect(left.at(-1)).toBeLessThan(0.75);
     }
     for (const kind of LAYER_KINDS) expect(costs[kind].every(({ seconds }) => seconds >= 0)).toBe(true);
-    await checkpoint.close();
   });
 });

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/backends/backend.ts";
 import type { Choice } from "../../../src/budget/plan.ts";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { ReferenceBackend } from "../../../src/ops/reference.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { openFixture, openModel } from "../../models/fixture.ts";
 import { load, logitsOf } from "../../models/golden.ts";
-import { ids, quantizedBytes } from "./checkpointBytes.ts";
+import { few, ids, quantizedBytes } from "./checkpointBytes.ts";
 
 const weight = (layer: number, name: string) =>
   `model.layers.${layer}.${/gate|up|down/.test(name) ? "mlp" : "self_attn"}.${name}_proj.weight`;
@@ -31,7 +31,7 @@ const apart = fused.flatMap(({ layers, option }) => layers.map((layer) => ({ lay
 
 async function make(choice: readonly Choice[], run: Partial<QuantizeRun> = {}): Promise<string> {
   const folder = join(temporaryFolder(), "model");
-  const checkpoint = await openCheckpoint("test/fixtures/models/llama-linear");
+  const checkpoint = await openFixture("llama-linear");
   await quantizeCheckpoint(checkpoint, folder, { scheme: "tcq-s-2", choice, threads: 2, ...run });
   return folder;
 }
@@ -44,7 +44,7 @@ describe("a model with fused layers", () => {
     const tokens = ids[3].slice(0, 12);
     const logits: Float32Array[] = [];
     for (const choice of [fused, apart]) {
-      const checkpoint = await openCheckpoint(await make(choice));
+      const checkpoint = await openModel(await make(choice));
       for (const chunk of [1, 5]) {
         const runner = await load(checkpoint, await open());
         logits.push(await logitsOf(runner, tokens, chunk));
@@ -57,7 +57,7 @@ describe("a model with fused layers", () => {
 
   it.each([
     ["data-free", {}],
-    ["calibrated", { calibrate: { ids } }],
+    ["calibrated", { calibrate: { ids: few } }],
   ] as const)("resumes %s to the same bytes", async (_, options) => {
     const folder = temporaryFolder();
     const run = { scheme: "tcq-s-2", choice: fused, ...options };

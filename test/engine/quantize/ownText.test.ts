@@ -2,27 +2,26 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { spawnNodeWorker } from "../../../src/backends/wasm/workers.node.ts";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { sampleText } from "../../../src/engine/ownText.ts";
+import { floatDecoder } from "../../../src/engine/quantize/plan.ts";
 import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
-import { decoderFor } from "../../../src/models/registry.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { openFixture } from "../../models/fixture.ts";
 import { quantizedBytes } from "./checkpointBytes.ts";
 
 const model = "llama-linear";
-const calibrate = { tokens: 640, sequenceLength: 40 };
+const calibrate = { tokens: 320, sequenceLength: 40 };
 const run: QuantizeRun = { scheme: "nuq-3", calibrate };
 
 /** What the model of 96 tokens makes up. */
 async function ownText(): Promise<number[][]> {
-  const checkpoint = await openCheckpoint(`test/fixtures/models/${model}`);
-  const spec = decoderFor(checkpoint.source, checkpoint.config, checkpoint.tensors);
+  const checkpoint = await openFixture(model);
+  const spec = floatDecoder(checkpoint);
   const backend = await openWasm({ threads: 1, spawn: spawnNodeWorker });
-  const length = { sequences: 16, sequenceLength: 40 };
+  const length = { sequences: 8, sequenceLength: 40 };
   const text = await sampleText({ spec, checkpoint, backend, ...length, first: 0, seed: 0 });
   backend.dispose();
-  await checkpoint.close();
   return text;
 }
 

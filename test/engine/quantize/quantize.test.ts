@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
-import { ids, quantizedBytes } from "./checkpointBytes.ts";
+import { few, quantizedBytes } from "./checkpointBytes.ts";
 
 describe("quantizeCheckpoint", () => {
   it.each([
@@ -13,7 +13,7 @@ describe("quantizeCheckpoint", () => {
     ["phi3-partial", "vq-2.5", true],
   ] as const)("%s, %s: the same bytes at any thread count", async (model, scheme, sequential) => {
     const folder = temporaryFolder();
-    for (const calibrate of [undefined, { ids, sequential }]) {
+    for (const calibrate of [undefined, { ids: few, sequential }]) {
       const make = (threads: number) =>
         quantizedBytes(model, join(folder, `${threads} ${!calibrate}`), { scheme, calibrate, threads });
       const one = await make(1);
@@ -26,9 +26,9 @@ describe("quantizeCheckpoint", () => {
     const options: QuantizeRun = { scheme: "nuq-3", rotate: false };
     const plain = await quantizedBytes("llama-linear", join(folder, "a"), {
       ...options,
-      calibrate: { ids, activationOrder: false },
+      calibrate: { ids: few, activationOrder: false },
     });
-    const calibrate = { ids, activationOrder: true };
+    const calibrate = { ids: few, activationOrder: true };
     const ordered = await quantizedBytes("llama-linear", join(folder, "b"), { ...options, calibrate });
     expect(ordered.equals(plain)).toBe(false);
   });
@@ -38,7 +38,7 @@ describe("quantizeCheckpoint", () => {
     let [done, total] = [0, 0];
     await quantizedBytes("llama-linear", join(temporaryFolder(), "a"), {
       scheme: "nuq-3",
-      calibrate: { ids },
+      calibrate: { ids: few },
       onProgress: (progress) => {
         expect(progress.done).toBeGreaterThanOrEqual(done);
         ({ done, total } = progress);

@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { QuantizeProgress, QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
-import { ids, quantizedBytes } from "./checkpointBytes.ts";
+import { few, quantizedBytes } from "./checkpointBytes.ts";
 
 const model = "llama-linear";
-/** Few tokens: every test quantizes several times. */
-const calibrate = { ids: ids.slice(0, 4) };
+const calibrate = { ids: few };
 const calibrated: QuantizeRun = { scheme: "nuq-3", calibrate };
 
 /** Runs until a share of the weights is done, and aborts. */

@@ -9,6 +9,7 @@ import type { QuantizeRun } from "../../../src/engine/quantize/run.ts";
 import { holdOut } from "../../../src/engine/tuning/sequences.ts";
 import { ReferenceBackend } from "../../../src/ops/reference.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
+import { openFixture, openModel } from "../../models/fixture.ts";
 import { ids, quantizedBytes } from "./checkpointBytes.ts";
 
 const tune = { steps: 11, tokens: 80, rate: 0.01, ids };
@@ -39,12 +40,11 @@ describe("a tuned quantization", () => {
   it("changes scales and norms only, and says what it did", async () => {
     const folder = temporaryFolder();
     await quantizedBytes("llama-linear", join(folder, "plain"), { scheme: "nuq-2" });
-    const checkpoint = await openCheckpoint("test/fixtures/models/llama-linear");
+    const checkpoint = await openFixture("llama-linear");
     const result = await quantizeCheckpoint(checkpoint, join(folder, "tuned"), {
       ...run,
       embeddingScheme: "nuq-4",
     });
-    await checkpoint.close();
     const plain = await tensorsOf(join(folder, "plain"));
     const tuned = await tensorsOf(join(folder, "tuned"));
     const changed = [...plain].filter(([name, values]) => tuned.get(name)!.some((v, i) => v !== values[i]));
@@ -66,10 +66,10 @@ describe("a tuned quantization", () => {
       { layers: [layer("k")], option: "f32" },
       { layers: [layer("o")], option: "tcq-s-2" },
     ];
-    const original = await openCheckpoint("test/fixtures/models/llama-linear");
+    const original = await openFixture("llama-linear");
     const { tuning } = await quantizeCheckpoint(original, folder, { ...run, choice, rotate: false });
     expect(tuning!.divergenceAfter).toBeLessThan(tuning!.divergenceBefore);
-    const models = [original, await openCheckpoint(folder)].map((checkpoint) =>
+    const models = [original, await openModel(folder)].map((checkpoint) =>
       Model.load(checkpoint, new ReferenceBackend(), { activations: "float" }),
     );
     const [expected, actual] = await Promise.all(models);

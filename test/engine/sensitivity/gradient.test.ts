@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { RowNorms } from "../../../src/engine/gradient/rowNorms.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { gradientSensitivities } from "../../../src/engine/sensitivity/gradient.ts";
@@ -9,11 +8,12 @@ import { summarizeParts } from "../../../src/engine/sensitivity/summary.ts";
 import { weightTensors } from "../../../src/engine/sensitivity/tensors.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
 import { fillGaussian } from "../../../src/quantizers/random.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 // A tied head with soft caps; fused tensors and an untied head.
 describe.each(["gemma2", "phi3-partial"])("sensitivities from gradients, %s", (name) => {
   it("are those from noise", async () => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const checkpoint = await openFixture(name);
     const backend = await openWasm();
     const { spec, weights } = await Model.load(checkpoint, backend);
     const sequences = Array.from({ length: 24 }, (_, s) =>
@@ -34,7 +34,6 @@ describe.each(["gemma2", "phi3-partial"])("sensitivities from gradients, %s", (n
       expect(standardError, name).toBeLessThan(0.25 * sensitivity);
     }
     backend.dispose();
-    await checkpoint.close();
   });
 });
 

@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { AgreementMeter } from "../../../src/engine/evaluate/agreement.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { weightTensors } from "../../../src/engine/sensitivity/tensors.ts";
 import { Trials } from "../../../src/engine/sensitivity/trials.ts";
 import { ReferenceBackend } from "../../../src/ops/reference.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
+import { openFixture } from "../../models/fixture.ts";
 
 // Tied and untied heads, fused tensors, soft caps.
 it.each(["llama3-v5", "gemma2", "phi3-partial"])(
   "a trial moves the predictions as the changed model does, %s",
   async (name) => {
-    const checkpoint = await openCheckpoint(`test/fixtures/models/${name}`);
+    const checkpoint = await openFixture(name);
     const backend = await openWasm();
     const floats = await Model.load(checkpoint, backend);
     const { spec } = floats;
@@ -40,6 +40,5 @@ it.each(["llama3-v5", "gemma2", "phi3-partial"])(
     }
     trials.dispose();
     backend.dispose();
-    await checkpoint.close();
   },
 );

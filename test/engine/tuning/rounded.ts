@@ -1,15 +1,13 @@
 import type { Checkpoint } from "../../../src/checkpoint/checkpoint.ts";
 import { createJobRunner } from "../../../src/engine/quantize/job.ts";
-import { planTensors } from "../../../src/engine/quantize/plan.ts";
+import { floatDecoder, planTensors } from "../../../src/engine/quantize/plan.ts";
 import { Parameters } from "../../../src/engine/tuning/parameters.ts";
 import type { QuantizedWeights } from "../../../src/engine/tuning/student.ts";
-import { tieMissingHead } from "../../../src/engine/weights.ts";
-import { decoderFor } from "../../../src/models/registry.ts";
 
 /** A tiny model, all its weights rounded, and the parameters that are tuned. */
 export async function rounded(checkpoint: Checkpoint, scheme: string) {
-  const { source, config, tensors } = checkpoint;
-  const spec = tieMissingHead(decoderFor(source, config, tensors), checkpoint);
+  const { tensors } = checkpoint;
+  const spec = floatDecoder(checkpoint);
   const plan = planTensors(checkpoint, { scheme, embeddingScheme: scheme });
   const run = createJobRunner();
   const values = new Map<string, Float32Array>();

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { adamStep, rateAt } from "../../../src/engine/tuning/adam.ts";
 import { readingOrder } from "../../../src/engine/tuning/schedule.ts";
 import { holdOut } from "../../../src/engine/tuning/sequences.ts";
 import { Teacher } from "../../../src/engine/tuning/teacher.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
+import { openFixture } from "../../models/fixture.ts";
 import { rounded, sequences } from "./rounded.ts";
 
 describe("holdOut", () => {
@@ -53,7 +53,7 @@ describe("adam", () => {
 
 describe("the teacher", () => {
   it("gives the same streams alone and ahead of time", async () => {
-    const checkpoint = await openCheckpoint("test/fixtures/models/gemma2");
+    const checkpoint = await openFixture("gemma2");
     const { spec } = await rounded(checkpoint, "nuq-4");
     const backend = await openWasm();
     const all = sequences(5, 12);
@@ -63,6 +63,5 @@ describe("the teacher", () => {
     expect(await ahead.streams([4, 3], [])).toEqual(alone);
     expect(first[0]).toEqual(alone[1]);
     backend.dispose();
-    await checkpoint.close();
   });
 });

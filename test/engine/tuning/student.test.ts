@@ -1,26 +1,25 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { decoderGradient, lastStreams } from "../../../src/engine/gradient/decoder.ts";
 import { LogitsOf } from "../../../src/engine/gradient/logits.ts";
 import { divergenceLoss, meanDivergence } from "../../../src/engine/tuning/divergence.ts";
 import { ParameterGradient, studentCheckpoint } from "../../../src/engine/tuning/student.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
 import { fillGaussian } from "../../../src/quantizers/random.ts";
+import { models, openFixture } from "../../models/fixture.ts";
 import { sequences as makeSequences, rounded } from "./rounded.ts";
 
 /** Largest difference from central differences, relative to the derivative. */
 const TOLERANCE = 5e-3;
 const STEP = 2e-2;
 
-const folder = "test/fixtures/models";
 const sequences = [...makeSequences(1, 23), ...makeSequences(2, 9).slice(1)];
 
-describe.each(readdirSync(folder))(
+describe.each(readdirSync(models))(
   "gradients of scales and norms agree with central differences, %s",
   (name) => {
     it("by kind of tensor", async () => {
-      const original = await openCheckpoint(`${folder}/${name}`);
+      const original = await openFixture(name);
       const { spec, quantized, parameters } = await rounded(original, "nuq-3");
       const { values } = parameters;
       const start = fillGaussian(new Float64Array(values.length), 3).map((value) => 0.05 * value);
@@ -58,7 +57,6 @@ describe.each(readdirSync(folder))(
       teacher.free();
       expect(backend.bytesAllocated).toBe(before);
       backend.dispose();
-      await original.close();
     });
   },
 );

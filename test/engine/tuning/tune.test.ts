@@ -1,21 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { openCheckpoint } from "../../../src/checkpoint/open.node.ts";
 import { initialState, type TuneRun, tune } from "../../../src/engine/tuning/tune.ts";
 import { openWasm } from "../../../src/ops/wasm.ts";
+import { openFixture } from "../../models/fixture.ts";
 import { rounded, sequences } from "./rounded.ts";
 
 const heldOut = sequences(14, 24).slice(10);
 
 /** Tunes a tiny model; with the parameters found. */
-async function tuned(options: Partial<TuneRun>, threads = 1) {
-  const original = await openCheckpoint("test/fixtures/models/llama-linear");
+async function tuned(options: Partial<TuneRun>) {
+  const original = await openFixture("llama-linear");
   const { spec, quantized, parameters } = await rounded(original, "nuq-2");
   const state = initialState(parameters.values.length);
-  const backend = await openWasm({ threads });
+  const backend = await openWasm();
   const run = { spec, original, quantized, parameters, state, backend, heldOut, steps: 12, tokens: 72 };
   const result = await tune({ ...run, training: sequences(10, 24), ...options });
   backend.dispose();
-  await original.close();
   return { result, values: parameters.values, state };
 }
 

@@ -1,10 +1,11 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Values } from "../../src/cli/flag.ts";
 import { planFlags } from "../../src/cli/flags.ts";
 import { plan } from "../../src/cli/plan.ts";
+import { printedBy } from "./printedBy.ts";
 
 const problem = {
   layers: [
@@ -26,20 +27,9 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 /** What the verb prints. */
-async function printed(flags: { problem?: string; output?: string; json?: boolean }): Promise<string> {
-  let text = "";
-  const spy = vi.spyOn(process.stdout, "write").mockImplementation(((piece: string, done?: () => void) => {
-    text += piece;
-    done?.();
-    return true;
-  }) as typeof process.stdout.write);
-  try {
-    const initial = Object.fromEntries(Object.entries(planFlags).map(([name, flag]) => [name, flag.initial]));
-    await plan({ operands: [], flags: { ...initial, ...flags } as Values<typeof planFlags> });
-  } finally {
-    spy.mockRestore();
-  }
-  return text;
+function printed(flags: { problem?: string; output?: string; json?: boolean }): Promise<string> {
+  const initial = Object.fromEntries(Object.entries(planFlags).map(([name, flag]) => [name, flag.initial]));
+  return printedBy(() => plan({ operands: [], flags: { ...initial, ...flags } as Values<typeof planFlags> }));
 }
 
 test("prints the plan as JSON, as a table, and into a file", async () => {
