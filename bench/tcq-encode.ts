@@ -15,7 +15,7 @@ import { fillGaussian } from "../src/quantizers/random.ts";
 import { allSchemes, parseScheme } from "../src/quantizers/scheme.ts";
 import { seamWindow } from "../src/quantizers/tcq/encoder.ts";
 import { tcqQuantizer } from "../src/quantizers/tcq/index.ts";
-import { tileSteps, tileWeights } from "../src/quantizers/tcq/trellis.ts";
+import { TILE_STEPS, TILE_WEIGHTS } from "../src/quantizers/tcq/trellis.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -40,7 +40,7 @@ const unitScales = new Float32Array(rows).fill(1);
 
 /** SIMD operations of the search per weight: 4 operations on 4 lanes for each of 65,536 states. */
 function simdPerWeight(rate: number): number {
-  return (65536 * (tileSteps + 2 * seamWindow(rate))) / tileWeights;
+  return (65536 * (TILE_STEPS + 2 * seamWindow(rate))) / TILE_WEIGHTS;
 }
 
 function encodeBound(bits: number): number {

@@ -10,7 +10,7 @@ import { fillGaussian, randomWord } from "../src/quantizers/random.ts";
 import type { SwizzleSum } from "../src/quantizers/tcq/code.ts";
 import { swizzleSum, swizzleSumCode } from "../src/quantizers/tcq/code.ts";
 import { createTileEncoder } from "../src/quantizers/tcq/encoder.ts";
-import { tileWeights } from "../src/quantizers/tcq/trellis.ts";
+import { TILE_WEIGHTS } from "../src/quantizers/tcq/trellis.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -33,10 +33,10 @@ function draw(limit: number): number {
 function distortion(candidate: SwizzleSum, weights: Float32Array): number {
   const code = swizzleSumCode(rate, candidate);
   let error = 0;
-  for (let start = 0; start < weights.length; start += tileWeights) {
-    const tile = weights.subarray(start, start + tileWeights);
+  for (let start = 0; start < weights.length; start += TILE_WEIGHTS) {
+    const tile = weights.subarray(start, start + TILE_WEIGHTS);
     const states = encoder.encode(tile, code);
-    for (let i = 0; i < tileWeights; i++) {
+    for (let i = 0; i < TILE_WEIGHTS; i++) {
       error += (tile[i] - code.pairs[2 * states[i >> 1] + (i & 1)] * code.unit) ** 2;
     }
   }
@@ -66,7 +66,7 @@ function fits({ low, high }: SwizzleSum): boolean {
   return Math.max(...low) + Math.max(...high) <= 63;
 }
 
-const sample = fillGaussian(new Float32Array(Number(flags.sequences) * tileWeights), seed);
+const sample = fillGaussian(new Float32Array(Number(flags.sequences) * TILE_WEIGHTS), seed);
 let best = swizzleSum(rate);
 let least = distortion(best, sample);
 const before = least;
@@ -77,7 +77,7 @@ while (performance.now() < until) {
   const error = distortion(candidate, sample);
   if (error < least) [best, least] = [candidate, error];
 }
-const fresh = fillGaussian(new Float32Array(512 * tileWeights), seed + 1000);
+const fresh = fillGaussian(new Float32Array(512 * TILE_WEIGHTS), seed + 1000);
 const { spread, factor, fold, unit, low, high } = best;
 console.log(`on the searched sequences ${before.toFixed(6)} -> ${least.toFixed(6)}`);
 console.log(

@@ -39,6 +39,11 @@ export async function writeTextFile(path: string, content: string, flag: string)
   });
 }
 
+/** Writes a document to a JSON file that a flag names. */
+export function writeJsonFile(path: string, document: unknown, flag: string): Promise<void> {
+  return writeTextFile(path, `${JSON.stringify(document, null, 2)}\n`, flag);
+}
+
 /** Refuses a file that {@link writeTextFile} could not write, before anybody waits for what shall be in it. */
 export async function checkWritable(path: string | undefined, flag: string): Promise<void> {
   if (path === undefined) return;
@@ -59,11 +64,6 @@ function unwritable(path: string, flag: string, cause: Partial<NodeJS.ErrnoExcep
   };
   const reason = reasons[cause.code ?? ""] ?? cause.message;
   return new UsageError(`${flag} ${path}: ${reason}; name another file`, { cause });
-}
-
-/** Writes a document to a JSON file that a flag names. */
-export function writeJsonFile(path: string, document: unknown, flag: string): Promise<void> {
-  return writeTextFile(path, `${JSON.stringify(document, null, 2)}\n`, flag);
 }
 
 /** The value of a flag that a verb cannot do without. */

@@ -9,7 +9,7 @@ import { runsOf } from "./runs.ts";
 const cell = { width: 30, height: 24 };
 const margin = { left: 88, top: 62, right: 16, bottom: 14 };
 const legend = { height: 58, swatch: 34 };
-const leastWidth = 560;
+const LEAST_WIDTH = 560;
 const [ink, paper] = ["#222", "#fff"];
 
 /** Figure 1 of the Q-Palette paper: blocks across, layers down, colours for bits, fused layers outlined. */
@@ -25,7 +25,7 @@ export function mixPlot(plan: ModelPlan, name: string): string {
   const gridHeight = rows.length * cell.height;
   const endsTop = margin.top + gridHeight + 30;
   const legendTop = endsTop + ends.length * (cell.height + 4) + 22;
-  const width = Math.max(leastWidth, margin.left + blocks.length * cell.width + margin.right);
+  const width = Math.max(LEAST_WIDTH, margin.left + blocks.length * cell.width + margin.right);
   const height = legendTop + legend.height + margin.bottom;
 
   const cells = blocks.flatMap((block, b) =>

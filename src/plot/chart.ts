@@ -39,10 +39,10 @@ export interface Chart {
 /** Okabe and Ito's colours, which colour-blind readers can tell apart; grey and wine (Paul Tol's) for more series. */
 const colors = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#882255"];
 const [ink, faint] = ["#222", "#ddd"];
-const width = 460;
-const height = 400;
+const WIDTH = 460;
+const HEIGHT = 400;
 const margin = { left: 70, right: 20, top: 44, bottom: 56 };
-const legendLine = 24;
+const LEGEND_LINE = 24;
 const font = "system-ui, sans-serif";
 
 /** An SVG document with the charts in a row and one legend; a series has the same colour in each. */
@@ -53,9 +53,9 @@ export function drawCharts(charts: readonly Chart[]): string {
   );
   const measured = names.filter((name) => !bounds.has(name));
   const color = (name: string) => (bounds.has(name) ? ink : colors[measured.indexOf(name) % colors.length]);
-  const [fullWidth, fullHeight] = [width * charts.length, height + legendLine];
+  const [fullWidth, fullHeight] = [WIDTH * charts.length, HEIGHT + LEGEND_LINE];
   const panels = charts.map((chart, i) =>
-    element("g", { transform: `translate(${i * width},0)` }, ...drawChart(chart, color)),
+    element("g", { transform: `translate(${i * WIDTH},0)` }, ...drawChart(chart, color)),
   );
   return `${element(
     "svg",
@@ -76,8 +76,8 @@ export function drawCharts(charts: readonly Chart[]): string {
 
 function drawChart({ title, x, y, series }: Chart, color: (name: string) => string): string[] {
   const points = series.flatMap((each) => each.points);
-  const across = { from: margin.left, to: width - margin.right };
-  const up = { from: height - margin.bottom, to: margin.top };
+  const across = { from: margin.left, to: WIDTH - margin.right };
+  const up = { from: HEIGHT - margin.bottom, to: margin.top };
   const horizontal = scaleOf(
     x,
     points.map((point) => point.x),
@@ -146,7 +146,7 @@ function drawLegend(
   const entries = names.map((name) => {
     const entry = element(
       "g",
-      { transform: `translate(${short(at)},${height + 4})` },
+      { transform: `translate(${short(at)},${HEIGHT + 4})` },
       element("path", {
         d: "M0 0H22",
         stroke: color(name),

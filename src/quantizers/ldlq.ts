@@ -13,9 +13,9 @@ import type { LdlqFactor } from "./ldlqFactor.ts";
 import { type EncodeOptions, type QuantizedMatrix, type Quantizer, rowScales } from "./quantizer.ts";
 
 /** Rows rounded together: their part of the weights stays in the cache while the factor streams by. */
-const chunkRows = 64;
+const CHUNK_ROWS = 64;
 /** Columns whose errors are applied to all earlier columns in one pass. */
-const panelColumns = 128;
+const PANEL_COLUMNS = 128;
 
 /** Rounds weights [rows, columns] against the proxy Hessian that `factor` was made from. */
 export function ldlq(
@@ -34,7 +34,7 @@ export function ldlq(
   }
   const scales = options.scales ?? rowScales(quantizer, weights, rows, columns);
   const codes = new Uint8Array(quantizer.codesByteLength(rows, columns));
-  const chunk = Math.ceil(chunkRows / quantizer.blockRows) * quantizer.blockRows;
+  const chunk = Math.ceil(CHUNK_ROWS / quantizer.blockRows) * quantizer.blockRows;
   for (let start = 0; start < rows; start += chunk) {
     const count = Math.min(chunk, rows - start);
     const from = quantizer.codesByteLength(start, columns);
@@ -84,7 +84,7 @@ function roundRows(
   for (let index = blocks.length - 1; index >= 0; index--) {
     const { column, width } = blocks[index];
     const start = end - width;
-    const panelStart = Math.max(0, panelEnd - panelColumns);
+    const panelStart = Math.max(0, panelEnd - PANEL_COLUMNS);
     const block = values.subarray(0, rows * width);
     for (let row = 0; row < rows; row++) {
       for (let i = 0; i < width; i++) block[row * width + i] = target[row * columns + start + i];

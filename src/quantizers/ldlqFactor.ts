@@ -96,16 +96,16 @@ function diagonalBlockTrace(c: Float32Array, n: number, blocks: readonly ColumnB
 }
 
 /** Columns of the Cholesky factor computed at a time: their rows stay in the second-level cache. */
-const panel = 48;
+const PANEL = 48;
 
 /**
  * The Cholesky factor of a symmetric matrix [n, n], of which the lower triangle is given and replaced.
  * Returns the row where a pivot is not positive, or -1.
  */
 export function choleskyInPlace(a: Float32Array, n: number): number {
-  const products = new Float64Array(panel);
-  for (let first = 0; first < n; first += panel) {
-    const last = Math.min(first + panel, n);
+  const products = new Float64Array(PANEL);
+  for (let first = 0; first < n; first += PANEL) {
+    const last = Math.min(first + PANEL, n);
     for (let i = first; i < n; i++) {
       const end = Math.min(last, i + 1);
       dotRows(a, n, i, first, end, products);

@@ -72,7 +72,7 @@ export function rowScales(
 }
 
 /** Bytes of the float copy that `encodeMatrix` rounds at a time: fits a second-level cache. */
-const chunkBytes = 1 << 20;
+const CHUNK_BYTES = 1 << 20;
 
 /** Rounds a matrix without calibration: every block by itself (the paper's data-free mode). */
 export function encodeMatrix(
@@ -85,7 +85,7 @@ export function encodeMatrix(
   const codes = new Uint8Array(quantizer.codesByteLength(rows, columns));
   const scales = options.scales ?? rowScales(quantizer, weights, rows, columns);
   const { blockRows } = quantizer;
-  const chunkRows = Math.max(1, Math.floor(chunkBytes / (4 * Math.max(1, columns) * blockRows))) * blockRows;
+  const chunkRows = Math.max(1, Math.floor(CHUNK_BYTES / (4 * Math.max(1, columns) * blockRows))) * blockRows;
   const chunk = new Float32Array(Math.min(chunkRows, rows) * columns);
   for (let start = 0; start < rows; start += chunkRows) {
     const count = Math.min(chunkRows, rows - start);

@@ -9,7 +9,7 @@ import { leastSquaresScale } from "./scale.ts";
 import type { Scheme } from "./scheme.ts";
 
 /** Values are bucketed this finely, so that the nearest level takes one look-up and mostly one comparison. */
-const buckets = 4096;
+const BUCKETS = 4096;
 
 export class ScalarQuantizer implements Quantizer {
   readonly scheme: Scheme;
@@ -33,9 +33,9 @@ export class ScalarQuantizer implements Quantizer {
     this.#thresholds = Float32Array.from(levels, (level, c) =>
       c < last ? (level + levels[c + 1]) / 2 : Infinity,
     );
-    this.#bucketsPerUnit = buckets / (2 * levels[last]);
-    this.#firstCode = new Uint8Array(buckets);
-    for (let bucket = 0, code = 0; bucket < buckets; bucket++) {
+    this.#bucketsPerUnit = BUCKETS / (2 * levels[last]);
+    this.#firstCode = new Uint8Array(BUCKETS);
+    for (let bucket = 0, code = 0; bucket < BUCKETS; bucket++) {
       // Half a bucket below its edge: rounding never starts the search too high.
       const edge = (bucket - 0.5) / this.#bucketsPerUnit - levels[last];
       while (edge > this.#thresholds[code]) code++;
@@ -104,8 +104,8 @@ export class ScalarQuantizer implements Quantizer {
     const slope = this.#bucketsPerUnit;
     for (let i = 0; i < values.length; i++) {
       const value = values[i] * factor;
-      const place = value * slope + buckets / 2;
-      let code = firstCode[place < 0 ? 0 : place >= buckets ? buckets - 1 : place | 0];
+      const place = value * slope + BUCKETS / 2;
+      let code = firstCode[place < 0 ? 0 : place >= BUCKETS ? BUCKETS - 1 : place | 0];
       while (value > thresholds[code]) code++;
       codes[i] = code;
     }

@@ -25,8 +25,8 @@ export interface BpeConfig {
   readonly ignore_merges?: boolean;
 }
 
-const cachedWords = 20_000;
-const longestCachedWord = 64;
+const CACHED_WORDS = 20_000;
+const LONGEST_CACHED_WORD = 64;
 
 /**
  * Builds the encoder from the model section and its vocabulary.
@@ -108,8 +108,8 @@ export function createBpe(config: BpeConfig, vocabulary: ReadonlyMap<string, num
     if (symbols.length === 0) return;
     const next = merge(symbols);
     for (let i = 0; i !== -1; i = next[i]) ids.push(symbols[i]);
-    if (word.length <= longestCachedWord) {
-      if (cache.size >= cachedWords) cache.clear();
+    if (word.length <= LONGEST_CACHED_WORD) {
+      if (cache.size >= CACHED_WORDS) cache.clear();
       cache.set(word, ids.slice(start));
     }
   }

@@ -30,7 +30,7 @@ export interface ChatTemplateOptions {
   readonly variables?: Readonly<Record<string, unknown>>;
 }
 
-const longestRange = 1_000_000;
+const LONGEST_RANGE = 1_000_000;
 
 /**
  * Renders a conversation with the model's template. Encode the result without `addSpecialTokens`: the
@@ -90,6 +90,6 @@ function createEnvironment(messages: readonly ChatMessage[], options: ChatTempla
 function pythonRange(start: number, stop?: number, step = 1): number[] {
   const [from, to] = stop === undefined ? [0, start] : [start, stop];
   const length = Math.max(0, Math.ceil((to - from) / step));
-  if (!(length <= longestRange)) throw new Error(`range of ${length} values`);
+  if (!(length <= LONGEST_RANGE)) throw new Error(`range of ${length} values`);
   return Array.from({ length }, (_, i) => from + i * step);
 }

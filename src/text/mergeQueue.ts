@@ -7,7 +7,7 @@ export interface MergeQueue {
   readonly position: number;
 }
 
-const positions = 2 ** 31;
+const POSITIONS = 2 ** 31;
 
 /** A binary heap over doubles: rank (below 2^21) times 2^31 plus position is exact in 53 bits. */
 export function createMergeQueue(): MergeQueue {
@@ -21,7 +21,7 @@ export function createMergeQueue(): MergeQueue {
       larger.set(heap);
       heap = larger;
     }
-    const key = rank * positions + position;
+    const key = rank * POSITIONS + position;
     let index = size++;
     while (index > 0) {
       const parent = (index - 1) >> 1;
@@ -44,8 +44,8 @@ export function createMergeQueue(): MergeQueue {
       index = child;
     }
     heap[index] = key;
-    queue.rank = Math.floor(first / positions);
-    queue.position = first - queue.rank * positions;
+    queue.rank = Math.floor(first / POSITIONS);
+    queue.position = first - queue.rank * POSITIONS;
     return true;
   }
 

@@ -3,9 +3,9 @@ import { CheckpointError, UnsupportedError } from "../errors.ts";
 type Config = Record<string, unknown>;
 
 /** GPT-2's split, which `ByteLevel` with `use_regex` stands for. */
-const gpt2Split = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+const GPT2_SPLIT = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-const deepestNesting = 32;
+const DEEPEST_NESTING = 32;
 
 /**
  * Rewrites the `pre_tokenizer` section of a tokenizer.json into an equivalent one that
@@ -18,7 +18,7 @@ const deepestNesting = 32;
  */
 export function rewritePreTokenizer(config: unknown, depth = 0): Config | null {
   if (config === null || config === undefined) return null;
-  if (typeof config !== "object" || depth > deepestNesting) {
+  if (typeof config !== "object" || depth > DEEPEST_NESTING) {
     throw new CheckpointError("tokenizer.json", "pre_tokenizer is malformed or nested too deeply");
   }
   const stage = config as Config;
@@ -30,7 +30,7 @@ export function rewritePreTokenizer(config: unknown, depth = 0): Config | null {
     case "ByteLevel":
       // The prefix space goes before the split, so such a stage stays whole.
       if (stage.use_regex === false || stage.add_prefix_space === true) return stage;
-      return sequence([isolated(gpt2Split), { ...stage, use_regex: false }]);
+      return sequence([isolated(GPT2_SPLIT), { ...stage, use_regex: false }]);
     case "Digits":
       return isolated(stage.individual_digits ? "\\p{N}" : "\\p{N}+");
     case "Metaspace": {

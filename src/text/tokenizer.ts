@@ -61,7 +61,7 @@ export interface Tokenizer {
   readonly dropsLeadingSpace: boolean;
 }
 
-const largestId = 2 ** 24;
+const LARGEST_ID = 2 ** 24;
 
 /**
  * Builds the tokenizer of a checkpoint.
@@ -203,7 +203,12 @@ function readVocabulary(model: Config, added: readonly AddedToken[]) {
 }
 
 function check(token: unknown, id: unknown): void {
-  if (typeof token === "string" && Number.isInteger(id) && (id as number) >= 0 && (id as number) <= largestId)
+  if (
+    typeof token === "string" &&
+    Number.isInteger(id) &&
+    (id as number) >= 0 &&
+    (id as number) <= LARGEST_ID
+  )
     return;
   throw new CheckpointError(
     "tokenizer.json",

@@ -1,4 +1,4 @@
-import { NO_BARRIER } from "./opcodes.ts";
+import { END, NO_BARRIER } from "./opcodes.ts";
 
 /** A value known when the program is complete, such as the address of its scratch memory. */
 export interface Deferred {
@@ -30,7 +30,7 @@ export interface Instruction {
   readonly independent?: boolean;
 }
 
-/** The program as words: code, length in words, flags, arguments; a zero ends it. */
+/** The program as words: code, length in words, flags, arguments; {@link END} ends it. */
 export function encodeProgram(instructions: readonly Instruction[]): Uint32Array {
   const words: number[] = [];
   const bits = new DataView(new ArrayBuffer(4));
@@ -48,6 +48,6 @@ export function encodeProgram(instructions: readonly Instruction[]): Uint32Array
       } else words.push(arg.resolve());
     }
   });
-  words.push(0);
+  words.push(END);
   return Uint32Array.from(words, (word) => word >>> 0);
 }

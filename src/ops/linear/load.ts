@@ -4,7 +4,7 @@ import { type Slot, slotPart } from "../../backends/slot.ts";
 import type { LinearLoader, WasmDevice } from "../../backends/wasm/backend.ts";
 import { codeTable } from "../../quantizers/codeTable.ts";
 import { parseScheme, type Scheme } from "../../quantizers/scheme.ts";
-import { tileLayout, tileSide } from "../../quantizers/tcq/trellis.ts";
+import { TILE_SIDE, tileLayout } from "../../quantizers/tcq/trellis.ts";
 import { freeResidual, loadResidual } from "../compensate/load.ts";
 import { wantsPlanes } from "./dispatch.ts";
 import type { PackedLinear } from "./packed.ts";
@@ -98,7 +98,7 @@ function loadQuantized(
   const scales = device.reserve(roundUp(rows, TILE_ROWS) * 4);
   device.bytes(scales).fill(0);
   new Float32Array(device.memory.buffer, scales.place, rows).set(weights.scales);
-  const padded = roundUp(columns, tileSide);
+  const padded = roundUp(columns, TILE_SIDE);
 
   const planes = wantsPlanes(weights, device.simd, policy);
   if (!planes && bits === 4 && (family === "nuq" || family === "uniform")) {
@@ -145,8 +145,8 @@ function fieldTiles(
     device.bytes(data).set(codes);
     return { data, lowTiles };
   }
-  const tiles = Math.ceil(columns / tileSide);
-  const data = device.allocate(bands * tiles * tileSide * fieldBits(scheme) + SLACK);
+  const tiles = Math.ceil(columns / TILE_SIDE);
+  const data = device.allocate(bands * tiles * TILE_SIDE * fieldBits(scheme) + SLACK);
   const dimension = family === "vq" ? 2 : 1;
   const [perRow, width] = [Math.ceil(columns / dimension), bits * dimension];
   const { packBitPlanes, packDirect, packFields } = device.kernels;

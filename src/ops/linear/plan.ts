@@ -11,7 +11,7 @@ import { stepBits, tileLayout } from "../../quantizers/tcq/trellis.ts";
 import { vqCodebook, vqSteps } from "../../quantizers/vq.ts";
 
 /** As in plan.as.ts. */
-const partBytes = 256;
+const PART_BYTES = 256;
 const offsets = {
   ...{ first: 0, rest: 16, powers: 32, wrap: 64, keep: 80, mask: 96, factor: 112 },
   ...{ low: 128, high: 144, bits: 160, decoder: 164, table: 168, spread: 172, fold: 176, unit: 180 },
@@ -31,7 +31,7 @@ const decoders = {
 
 /** Writes the constants of one rate. */
 class Part {
-  readonly bytes = new Uint8Array(partBytes);
+  readonly bytes = new Uint8Array(PART_BYTES);
   readonly #view = new DataView(this.bytes.buffer);
 
   int(place: keyof typeof offsets, value: number): this {
@@ -103,9 +103,9 @@ export function fieldBits({ family, bits }: Scheme): number {
 /** The plan of a scheme in the device's memory. */
 export function fieldPlan(scheme: Scheme, layout: FieldLayout, device: WasmDevice): { place: number } {
   return device.shared(`plan ${scheme.name} ${layout}`, () => {
-    const bytes = new Uint8Array(2 * partBytes);
+    const bytes = new Uint8Array(2 * PART_BYTES);
     parts(scheme, layout, device).forEach((part, i) => {
-      bytes.set(part.bytes, i * partBytes);
+      bytes.set(part.bytes, i * PART_BYTES);
     });
     return bytes;
   });
@@ -249,7 +249,7 @@ function bitPlanes(scheme: Scheme): Part {
 }
 
 /** What the finer codebooks' coordinates are multiples of. */
-const fineUnit = 2 ** -12;
+const FINE_UNIT = 2 ** -12;
 
 /** A table of pairs of 16-bit integers. */
 function widePairs(scheme: Scheme, device: WasmDevice): Part {
@@ -258,7 +258,7 @@ function widePairs(scheme: Scheme, device: WasmDevice): Part {
     const count = dimension === 2 ? 1 << bits : 1 << (2 * bits);
     return Int16Array.from({ length: 2 * count }, (_, i) => {
       const code = dimension === 2 ? i : ((i >> 1) >> ((i & 1) * bits)) & ((1 << bits) - 1);
-      return Math.round(values[code] / fineUnit);
+      return Math.round(values[code] / FINE_UNIT);
     });
   });
   return new Part()
@@ -266,5 +266,5 @@ function widePairs(scheme: Scheme, device: WasmDevice): Part {
     .int("decoder", decoders.widePairs)
     .int("table", place)
     .words("mask", 2 ** (2 * scheme.bits) - 1)
-    .float("unit", fineUnit);
+    .float("unit", FINE_UNIT);
 }

@@ -26,7 +26,7 @@ export interface HadamardPlan {
 }
 
 /** A base costs `order` additions per element, so larger ones are slower than they are worth. */
-const largestBase = 1024;
+const LARGEST_BASE = 1024;
 
 /**
  * The cheapest known matrix of a size: with odd part d, Kronecker products of Paley and Williamson matrices
@@ -58,7 +58,7 @@ function cheapestOrders(odd: number, twos: number, atLeast = 3): number[] | unde
   let best: number[] | undefined;
   for (const part of divisorsOf(odd)) {
     if (part < atLeast) break;
-    for (let used = 2; used <= twos && part * 2 ** used <= largestBase; used++) {
+    for (let used = 2; used <= twos && part * 2 ** used <= LARGEST_BASE; used++) {
       const order = part * 2 ** used;
       if (best && order >= sum(best)) break;
       const rest = cheapestOrders(odd / part, twos - used, part);

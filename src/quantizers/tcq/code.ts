@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { stateBits } from "./trellis.ts";
+import { STATE_BITS } from "./trellis.ts";
 
 export type TrellisFamily = "tcq" | "tcq-s";
 
@@ -47,9 +47,9 @@ export interface TableCode {
 /** The code of a family at a rate of 1.5 to 5 bits in half steps, written out for all 65,536 states. */
 export function trellisCode(family: TrellisFamily, rate: number): TrellisCode {
   if (family === "tcq-s") return swizzleSumCode(rate, swizzleSum(rate));
-  const pairs = new Int8Array(2 << stateBits);
+  const pairs = new Int8Array(2 << STATE_BITS);
   const { tableBits, table, unit } = tableCode(rate);
-  for (let x = 0; x < 1 << stateBits; x++) {
+  for (let x = 0; x < 1 << STATE_BITS; x++) {
     const h = Math.imul(x, x + 1);
     const entry = (h >>> (15 - tableBits)) & ((1 << tableBits) - 1);
     pairs[2 * x] = h & 0x8000 ? -table[2 * entry] : table[2 * entry];
@@ -63,8 +63,8 @@ export function swizzleSumCode(
   rate: number,
   { spread, factor, fold, low, high, unit }: SwizzleSum,
 ): TrellisCode {
-  const pairs = new Int8Array(2 << stateBits);
-  for (let x = 0; x < 1 << stateBits; x++) {
+  const pairs = new Int8Array(2 << STATE_BITS);
+  for (let x = 0; x < 1 << STATE_BITS; x++) {
     const product = Math.imul(x ^ (x >> spread), factor) & 0xffff;
     const h = product ^ (product >> fold);
     pairs[2 * x] = low[h & 15] + high[(h >> 4) & 15];

@@ -4,7 +4,7 @@
  * @module
  */
 import type { TrellisCode } from "./code.ts";
-import { stateBits, stepBits, tileSteps, tileWeights } from "./trellis.ts";
+import { STATE_BITS, stepBits, TILE_STEPS, TILE_WEIGHTS } from "./trellis.ts";
 import { plainSimd } from "./viterbi.generated.ts";
 
 interface Viterbi {
@@ -17,9 +17,9 @@ interface Viterbi {
 }
 
 /** Units of the search's fixed point in 1. */
-const unitsPerOne = 2048;
+const UNITS_PER_ONE = 2048;
 /** Values are clipped to this many standard deviations in the search, which its 32-bit costs need. */
-const largestValue = 6;
+const LARGEST_VALUE = 6;
 
 /** Steps either side of the seam in the first pass. All 64 would lower the error by less than .2%. */
 export function seamWindow(rate: number): number {
@@ -47,16 +47,16 @@ export function createTileEncoder(beam = 0): TileEncoder {
   const viterbi = instance.exports as unknown as Viterbi;
   const codesAt = viterbi.reserve();
   const { buffer } = viterbi.memory;
-  const codes = new Int16Array(buffer, codesAt, 2 << stateBits);
-  const scaled = new Int16Array(buffer, viterbi.values(), tileWeights);
-  const found = new Uint16Array(buffer, viterbi.states(), tileSteps);
-  const states = new Uint16Array(tileSteps);
+  const codes = new Int16Array(buffer, codesAt, 2 << STATE_BITS);
+  const scaled = new Int16Array(buffer, viterbi.values(), TILE_WEIGHTS);
+  const found = new Uint16Array(buffer, viterbi.states(), TILE_STEPS);
+  const states = new Uint16Array(TILE_STEPS);
   let prepared: TrellisCode | undefined;
 
   function prepare(code: TrellisCode): void {
     if (prepared === code) return;
     const { rate, pairs, unit } = code;
-    for (let i = 0; i < pairs.length; i++) codes[i] = Math.round(pairs[i] * unit * unitsPerOne);
+    for (let i = 0; i < pairs.length; i++) codes[i] = Math.round(pairs[i] * unit * UNITS_PER_ONE);
     viterbi.prepare(stepBits(rate), beam);
     prepared = code;
   }
@@ -66,20 +66,20 @@ export function createTileEncoder(beam = 0): TileEncoder {
       prepare(code);
       // The search shifts new bits in at the low end of a state, the layout has them at the high end: the same
       // trellis run backwards.
-      for (let step = 0; step < tileSteps; step++) {
-        const to = 2 * (tileSteps - 1 - step);
+      for (let step = 0; step < TILE_STEPS; step++) {
+        const to = 2 * (TILE_STEPS - 1 - step);
         scaled[to] = fixedPoint(values[2 * step]);
         scaled[to + 1] = fixedPoint(values[2 * step + 1]);
       }
       viterbi.encode(seamWindow(code.rate));
-      for (let step = 0; step < tileSteps; step++) states[step] = found[tileSteps - 1 - step];
+      for (let step = 0; step < TILE_STEPS; step++) states[step] = found[TILE_STEPS - 1 - step];
       return states;
     },
   };
 }
 
 function fixedPoint(value: number): number {
-  return Math.round(Math.max(-largestValue, Math.min(largestValue, value)) * unitsPerOne);
+  return Math.round(Math.max(-LARGEST_VALUE, Math.min(LARGEST_VALUE, value)) * UNITS_PER_ONE);
 }
 
 function abort(): never {

@@ -14,11 +14,11 @@ import type { TileEncoder } from "./encoder.ts";
 import { createTileEncoder } from "./encoder.ts";
 import {
   packStates,
+  TILE_SIDE,
+  TILE_STEPS,
+  TILE_WEIGHTS,
   tileLayout,
   tilePlace,
-  tileSide,
-  tileSteps,
-  tileWeights,
   unpackStates,
 } from "./trellis.ts";
 
@@ -42,9 +42,9 @@ export function tcqQuantizer(scheme: Scheme, beam = 0): Quantizer {
   };
   const quantizer: Omit<Quantizer, "encode" | "decode"> = {
     scheme,
-    blockColumns: tileSide,
-    blockRows: tileSide,
-    codesByteLength: (rows, columns) => Math.ceil(rows / tileSide) * tileLayout(bits, columns).bandBytes,
+    blockColumns: TILE_SIDE,
+    blockRows: TILE_SIDE,
+    codesByteLength: (rows, columns) => Math.ceil(rows / TILE_SIDE) * tileLayout(bits, columns).bandBytes,
     scaleOf: (row) => rootMeanSquare(row) || 1,
     encodeColumns(values, rows, column, width, target, columns) {
       encoder ??= createTileEncoder(beam);
@@ -76,20 +76,20 @@ function encodeTiles(
 ): void {
   const { values, rows, column, width, codes, columns } = block;
   const layout = tileLayout(bits, columns);
-  const tile = new Float32Array(tileWeights);
-  for (let left = 0; left < width; left += tileSide) {
-    const { rate, offset } = tilePlace(layout, (column + left) / tileSide);
+  const tile = new Float32Array(TILE_WEIGHTS);
+  for (let left = 0; left < width; left += TILE_SIDE) {
+    const { rate, offset } = tilePlace(layout, (column + left) / TILE_SIDE);
     const code = codeAt(rate);
     const { pairs, unit } = code;
-    for (let top = 0; top < rows; top += tileSide) {
+    for (let top = 0; top < rows; top += TILE_SIDE) {
       const place = (i: number) => placeOf(i, top, left, rows, width);
-      for (let i = 0; i < tileWeights; i++) {
+      for (let i = 0; i < TILE_WEIGHTS; i++) {
         const at = place(i);
         tile[i] = at < 0 ? 0 : values[at];
       }
       const states = encoder.encode(tile, code);
-      packStates(states, rate, codes, (top / tileSide) * layout.bandBytes + offset);
-      for (let i = 0; i < tileWeights; i++) {
+      packStates(states, rate, codes, (top / TILE_SIDE) * layout.bandBytes + offset);
+      for (let i = 0; i < TILE_WEIGHTS; i++) {
         const at = place(i);
         if (at >= 0) values[at] = pairs[2 * states[i >> 1] + (i & 1)] * unit;
       }
@@ -99,7 +99,7 @@ function encodeTiles(
 
 /** Where weight `i` of a tile's sequence lies in a row-major block, or -1 beyond its edges. */
 function placeOf(i: number, top: number, left: number, rows: number, width: number): number {
-  const row = top + ((i >> 1) % tileSide);
+  const row = top + ((i >> 1) % TILE_SIDE);
   const column = left + 2 * (i >> 5) + (i & 1);
   return row < rows && column < width ? row * width + column : -1;
 }
@@ -111,20 +111,20 @@ function decodeTiles(
 ): Float32Array {
   const layout = tileLayout(bits, columns);
   const weights = new Float32Array(rows * columns);
-  const states = new Uint16Array(tileSteps);
+  const states = new Uint16Array(TILE_STEPS);
   for (let tile = 0; tile < layout.tiles; tile++) {
     const { rate, offset } = tilePlace(layout, tile);
     const { pairs, unit } = codeAt(rate);
-    const left = tile * tileSide;
-    const pairColumns = Math.min(tileSide, columns - left);
-    for (let top = 0; top < rows; top += tileSide) {
-      unpackStates(codes, rate, (top / tileSide) * layout.bandBytes + offset, states);
-      const bottom = Math.min(top + tileSide, rows);
+    const left = tile * TILE_SIDE;
+    const pairColumns = Math.min(TILE_SIDE, columns - left);
+    for (let top = 0; top < rows; top += TILE_SIDE) {
+      unpackStates(codes, rate, (top / TILE_SIDE) * layout.bandBytes + offset, states);
+      const bottom = Math.min(top + TILE_SIDE, rows);
       for (let row = top; row < bottom; row++) {
         const scale = scales[row] * unit;
         const to = row * columns + left;
         for (let column = 0; column < pairColumns; column++) {
-          const state = states[(column >> 1) * tileSide + row - top];
+          const state = states[(column >> 1) * TILE_SIDE + row - top];
           weights[to + column] = pairs[2 * state + (column & 1)] * scale;
         }
       }

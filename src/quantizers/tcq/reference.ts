@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { stateBits, tileSteps } from "./trellis.ts";
+import { STATE_BITS, TILE_STEPS } from "./trellis.ts";
 
 /** States of a sequence and its squared error. */
 export interface Path {
@@ -21,12 +21,12 @@ export function referenceEncode(
   shift: number,
   window: number,
 ): Path {
-  const keyBits = stateBits - shift;
-  const around = Array.from({ length: 2 * window }, (_, i) => (tileSteps - window + i) % tileSteps);
+  const keyBits = STATE_BITS - shift;
+  const around = Array.from({ length: 2 * window }, (_, i) => (TILE_STEPS - window + i) % TILE_STEPS);
   const free = search(values, codes, shift, around);
   const seam = free.states[window] >>> shift;
-  const path = search(values, codes, shift, [...Array(tileSteps).keys()], seam);
-  if ((path.states[tileSteps - 1] & ((1 << keyBits) - 1)) !== seam)
+  const path = search(values, codes, shift, [...Array(TILE_STEPS).keys()], seam);
+  if ((path.states[TILE_STEPS - 1] & ((1 << keyBits) - 1)) !== seam)
     throw new Error("the trellis does not close");
   return path;
 }
@@ -39,14 +39,14 @@ function search(
   steps: readonly number[],
   tied?: number,
 ): Path {
-  const keys = 1 << (stateBits - shift);
+  const keys = 1 << (STATE_BITS - shift);
   let costs = new Float64Array(keys);
   if (tied !== undefined) costs.fill(Number.POSITIVE_INFINITY)[tied] = 0;
   const from: Uint16Array[] = [];
   for (const step of steps) {
     const next = new Float64Array(keys).fill(Number.POSITIVE_INFINITY);
     const best = new Uint16Array(keys);
-    for (let state = 0; state < 1 << stateBits; state++) {
+    for (let state = 0; state < 1 << STATE_BITS; state++) {
       const a = values[2 * step] - codes[2 * state];
       const b = values[2 * step + 1] - codes[2 * state + 1];
       const cost = costs[state >>> shift] + a * a + b * b;

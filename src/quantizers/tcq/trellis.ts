@@ -13,13 +13,13 @@
 import { packCodes } from "../packing.ts";
 
 /** Bits of a state. */
-export const stateBits = 16;
+export const STATE_BITS = 16;
 /** Steps of a sequence, each of two weights. */
-export const tileSteps = 128;
+export const TILE_STEPS = 128;
 /** Rows and columns of a tile. */
-export const tileSide = 16;
+export const TILE_SIDE = 16;
 /** Weights of a tile, or sequence. */
-export const tileWeights = 256;
+export const TILE_WEIGHTS = 256;
 
 /** Bits that a step shifts in at `rate` bits per weight (1.5 to 5 in half steps). */
 export function stepBits(rate: number): number {
@@ -28,15 +28,15 @@ export function stepBits(rate: number): number {
 
 /** Bytes of a tile's codes. */
 export function tileBytes(rate: number): number {
-  return (tileWeights * rate) / 8;
+  return (TILE_WEIGHTS * rate) / 8;
 }
 
 /** Writes the states of a tile's steps as its circular bit stream; the target's bits must be zero. */
 export function packStates(states: Uint16Array, rate: number, target: Uint8Array, offset: number): void {
   const bits = stepBits(rate);
   const mask = (1 << bits) - 1;
-  const fields = new Uint16Array(tileSteps);
-  for (let step = 0; step < tileSteps; step++) fields[step] = states[step] & mask;
+  const fields = new Uint16Array(TILE_STEPS);
+  for (let step = 0; step < TILE_STEPS; step++) fields[step] = states[step] & mask;
   packCodes(fields, bits, target, offset);
 }
 
@@ -46,7 +46,7 @@ export function unpackStates(source: Uint8Array, rate: number, offset: number, s
   const bytes = tileBytes(rate);
   // Only the windows of the last few steps wrap around.
   const inside = Math.floor((8 * (bytes - 2)) / bits);
-  for (let step = 0, bit = 0; step < tileSteps; step++, bit += bits) {
+  for (let step = 0, bit = 0; step < TILE_STEPS; step++, bit += bits) {
     const at = bit >>> 3;
     const place = offset + at;
     const word =
@@ -77,7 +77,7 @@ export interface TileLayout {
  * rest a quarter bit above.
  */
 export function tileLayout(bits: number, columns: number): TileLayout {
-  const tiles = Math.ceil(columns / tileSide);
+  const tiles = Math.ceil(columns / TILE_SIDE);
   const mixed = !Number.isInteger(2 * bits);
   const [lowRate, highRate] = mixed ? [bits - 0.25, bits + 0.25] : [bits, bits];
   const lowTiles = mixed ? Math.ceil(tiles / 2) : tiles;
