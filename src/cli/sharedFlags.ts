@@ -33,7 +33,7 @@ export const engineFlags = {
   channels: text({
     value: "N|N%[,...]",
     help: "input channels compensated of 1024, or a share; four for qkv, o, gate/up, down",
-    standard: "32",
+    standard: "what was tuned or planned, else 32",
   }),
   select: choice(["exact", "bucket", "static", "random"], "exact", {
     help: "how they are chosen; bucket and static need --profile",

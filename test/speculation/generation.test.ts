@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { nodeRowFetcher } from "../../src/backends/wasm/workers.node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
+import { parseShares } from "../../src/compensation/settings.ts";
 import type { GenerateOptions, GenerationResult } from "../../src/engine/generation.ts";
 import { Model } from "../../src/engine/model.ts";
 import { quantizeCheckpoint } from "../../src/engine/quantize/quantize.node.ts";
@@ -96,12 +98,14 @@ it("uncompensated: drafts without the residual, the answer as with it", async ()
   await quantizeCheckpoint(source, residual, { scheme: "nuq-2", residual: 4, threads: 1 });
   await source.close();
   const answers = [];
+  const drawn = { store: "file", select: "random", channels: parseShares("100,0,1024,300", "") } as const;
   for (const [compensation, modes] of [
     [{}, ["off", "uncompensated", "w4a8", "auto"]],
+    [drawn, ["off", "uncompensated", "w4a8", "auto"]],
     [false, ["off", "ngram"]],
   ] as const) {
     const checkpoint = await openCheckpoint(residual);
-    const compensated = await Model.load(checkpoint, await openWasm(), {
+    const compensated = await Model.load(checkpoint, await openWasm({ fetchRows: nodeRowFetcher }), {
       activations: "float",
       compensation,
     });
@@ -114,10 +118,10 @@ it("uncompensated: drafts without the residual, the answer as with it", async ()
     compensated.dispose();
     await checkpoint.close();
   }
-  const [own, uncompensated, rounded, auto, without, lookedUp] = answers;
-  expect([uncompensated, rounded, auto]).toEqual([own, own, own]);
-  expect(lookedUp).toBe(without);
-  expect(without).not.toBe(own);
+  for (const own of [answers.slice(0, 4), answers.slice(4, 8), answers.slice(8)]) {
+    expect(own).toEqual(own.map(() => own[0]));
+  }
+  expect(new Set(answers).size).toBe(3);
 });
 
 it("says what is wrong with its options", async () => {
