@@ -106,10 +106,20 @@ export async function layerFacts(checkpoint: Checkpoint, flags: FactFlags): Prom
   };
 }
 
-/** What products and everything else of a step take on this machine, measured within seconds or before. */
-export async function costsOf(checkpoint: Checkpoint, flags: PlannerFlags): Promise<Costs> {
+/**
+ * What products and everything else of a step take on this machine, measured within seconds or before.
+ *
+ * @param embeddingScheme of embedding and head, where the palette is not for them
+ */
+export async function costsOf(
+  checkpoint: Checkpoint,
+  flags: PlannerFlags,
+  embeddingScheme?: string,
+): Promise<Costs> {
   const { batch, threads, remeasure: anew } = flags;
-  const schemes = paletteOf(flags.schemes) ?? defaultPalette();
+  const palette = paletteOf(flags.schemes) ?? defaultPalette();
+  const timed = embeddingScheme !== undefined && parseScheme(embeddingScheme).family !== "float";
+  const schemes = timed ? [...new Set([...palette, embeddingScheme])] : palette;
   const run = { schemes, batch, threads, anew, signal: interruptible() };
   const profile = await withProgress("measuring times", (line) =>
     costProfile(checkpoint, { ...run, onProgress: line.update }),

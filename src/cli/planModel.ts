@@ -67,7 +67,8 @@ export async function makePlan(
   const measured = measures ? await modelToRound(checkpoint, flags) : checkpoint;
   const facts = await layerFacts(measured, flags);
   const needsTimes = timed || slowdown !== undefined || "tokensPerSecond" in budget;
-  const costs = needsTimes ? await costsOf(checkpoint, flags) : undefined;
+  const fixedScheme = "bits" in budget ? embeddingScheme : undefined;
+  const costs = needsTimes ? await costsOf(checkpoint, flags, fixedScheme) : undefined;
   const options = { ...facts, palette, embeddingScheme, costs };
   const plan =
     costs && slowdown !== undefined

@@ -77,6 +77,20 @@ test("own text calibrates, for a plan and what it is carried out with", async ()
   expect(result.fileBytes).toBe(plan.predicted.bytes);
 });
 
+test("a plan buys residual rows, whatever its schemes are, and is carried out with them", async () => {
+  const flags = ["--bits", "2.5", "--rows", "100%", "--schemes", "nuq-2,nuq-3", ...known];
+  const plan = JSON.parse(await call("plan", model, ...flags, "--json"));
+  expect(plan.compensation.bits).toBe(4);
+  writeFileSync(at("rows.json"), JSON.stringify(plan));
+  const result = JSON.parse(
+    await call("quantize", model, "-o", at("rows"), "--plan", at("rows.json"), "--json"),
+  );
+  expect(result.fileBytes).toBe(plan.predicted.bytes);
+  expect(result.residualBytes).toBeGreaterThan(0);
+  const config = JSON.parse(readFileSync(at("rows/config.json"), "utf8")).quantization_config;
+  expect(config.residual).toMatchObject(plan.compensation);
+});
+
 test("without text, plans and models are for balanced channels, unless the flags say otherwise", async () => {
   const quantized = async (name: string, ...args: string[]) => {
     const result = JSON.parse(await call("quantize", model, "-o", at(name), "--json", ...args));
