@@ -57,7 +57,7 @@ export interface StoredResidual {
   /** Bits of a value: 2, 4, 8 or 16. */
   readonly bits: number;
   /** Of what the file holds, see compensation/residualFile.ts: tells the residual of other weights. */
-  readonly digest?: string;
+  readonly checksum?: string;
   /** Input channels of 1024 that the model was planned with, by kind of layer: what it is run with unless told otherwise. */
   readonly channels?: Readonly<Record<"qkv" | "o" | "gateUp" | "down", number>>;
 }
@@ -130,8 +130,8 @@ function isSize(value: unknown): boolean {
 
 function isStoredResidual(value: unknown): value is StoredResidual {
   if (!isRecord(value) || value.file !== RESIDUAL_FILE) return false;
-  const { bits, digest, channels } = value;
-  if (digest !== undefined && typeof digest !== "string") return false;
+  const { bits, checksum, channels } = value;
+  if (checksum !== undefined && typeof checksum !== "string") return false;
   return [2, 4, 8, 16].includes(bits as number) && (channels === undefined || areChannels(channels));
 }
 

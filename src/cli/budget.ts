@@ -15,6 +15,7 @@ import type { RowFacts } from "../engine/planning/rows.ts";
 import type { SensitivityOptions } from "../engine/sensitivity/options.ts";
 import { sensitivities } from "../engine/sensitivity/sensitivities.node.ts";
 import { UsageError } from "../errors.ts";
+import { parseScheme } from "../quantizers/scheme.ts";
 import type { BosRule } from "../text/bos.ts";
 import { calibrationText } from "./calibrationText.ts";
 import { readJsonFile } from "./files.ts";

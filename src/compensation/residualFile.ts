@@ -7,7 +7,6 @@ import type { ResidualSource } from "../backends/backend.ts";
 import type { ByteSource, Checkpoint } from "../checkpoint/checkpoint.ts";
 import { quantizationOf, storedPlace } from "../checkpoint/quantization.ts";
 import { readHeader, type StoredEntry } from "../checkpoint/safetensors/header.ts";
-import { sha256 } from "../checkpoint/sha256.ts";
 import { CheckpointError, UnsupportedError } from "../errors.ts";
 import type { DecoderSpec } from "../models/decoder.ts";
 import type { ResidualBits } from "../quantizers/residual.ts";
@@ -51,7 +50,7 @@ export async function openResidual(
   if (store !== "memory" && store !== "file") throw refused("store", store, "memory or file");
   const quantization = quantizationOf(checkpoint);
   if (!quantization?.residual) return undefined;
-  const { file, channels, digest } = quantization.residual;
+  const { file, channels, checksum } = quantization.residual;
   const bits = quantization.residual.bits as ResidualBits;
   const source = await checkpoint.openFile?.(file);
   if (!source) {
@@ -84,7 +83,7 @@ export async function openResidual(
         return { group, source: { ...residual, file: rows } };
       }),
     );
-    if (digest !== undefined && digest !== (await residualDigest(source, entries, found))) {
+    if (checksum !== undefined && checksum !== (await residualChecksum(source, entries, found))) {
       throw damaged(source, "it was made for other weights than those beside it");
     }
     return { bits, channels, groups, close: () => source.close() };
@@ -95,23 +94,24 @@ export async function openResidual(
 }
 
 /**
- * SHA-256 in hex over the scales of a residual and the first row of each input: tells the residuals of other weights of the
- * same shapes apart, without reading them.
+ * FNV-1a (32 bits, in hex) over the first row of each input and its scales: tells the residuals of other weights of the
+ * same shapes apart without reading them.
  */
-export function residualDigest(
+export async function residualChecksum(
   file: ByteSource,
   entries: ReadonlyMap<string, StoredEntry>,
   groups: readonly ResidualGroup[],
 ): Promise<string> {
-  const parts = groups.flatMap(({ name }) => {
+  let hash = 0x811c9dc5;
+  for (const { name } of groups) {
     const names = residualNames(name);
     const [codes, scales] = [entries.get(names.codes)!, entries.get(names.scales)!];
-    return [
-      file.read(codes.offset, codes.byteLength / codes.shape[0]),
-      file.read(scales.offset, scales.byteLength),
-    ];
-  });
-  return Promise.all(parts).then(sha256);
+    const row = await file.read(codes.offset, codes.byteLength / codes.shape[0]);
+    for (const part of [row, await file.read(scales.offset, scales.byteLength)]) {
+      for (const byte of part) hash = Math.imul(hash ^ byte, 0x01000193);
+    }
+  }
+  return (hash >>> 0).toString(16).padStart(8, "0");
 }
 
 /** What is wrong with the file, and that the model runs without it. */

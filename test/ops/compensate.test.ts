@@ -88,12 +88,15 @@ describe("rows that stay in a file", () => {
     }
   });
 
-  it("may come in small pieces", async () => {
+  it("may come in small pieces, from beyond 4 GB", async () => {
+    const beyond = 2 ** 33;
     const small = (file: number, target: Uint8Array, offset: number, length: number, position: number) =>
-      readSync(file, target, offset, Math.min(length, 999), position);
+      readSync(file, target, offset, Math.min(length, 999), position - beyond);
     const backend = await openWasm({ fetchRows: (memory) => rowFetcher(small, memory) });
-    const { descriptor, inFile } = open();
-    expect(await runCase(backend, inFile)).toEqual(await runCase(backend, inMemory));
+    const { descriptor } = open();
+    const file = { name: path, descriptor, position: beyond + prefix };
+    const far = compensationCase("nuq-4", 4, shape, rule, { ...residual, file });
+    expect(await runCase(backend, far)).toEqual(await runCase(backend, inMemory));
     closeSync(descriptor);
     backend.dispose();
   });

@@ -1,5 +1,4 @@
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
-import { sha256 } from "../../checkpoint/sha256.ts";
 import type { PlannableLayer } from "./layers.ts";
 
 /** SHA-256 in hex over the names and shapes of a model's layers and the first row of each: tells models apart cheaply. */
@@ -13,5 +12,6 @@ export async function modelDigest(
     parts.push(new TextEncoder().encode(JSON.stringify([name, rows, columns])));
     parts.push(new Uint8Array(row.buffer, row.byteOffset, row.byteLength));
   }
-  return sha256(parts);
+  const hash = await crypto.subtle.digest("SHA-256", await new Blob(parts as BlobPart[]).arrayBuffer());
+  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

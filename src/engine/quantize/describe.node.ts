@@ -52,7 +52,7 @@ export function configOf(
   plan: TensorPlan,
   { residual: bits, channels, tune }: QuantizeRun,
   tuning?: TuneResult,
-  digest?: string,
+  checksum?: string,
 ): Record<string, unknown> {
   const { balance } = checkpoint;
   const quantization: QuantizationConfig = {
@@ -62,7 +62,7 @@ export function configOf(
     tensors: Object.fromEntries(storedWeights(plan)),
     ...(balance && { balance: { exponent: balance.exponent, tokens: balance.tokens } }),
     ...(bits && {
-      residual: { file: RESIDUAL_FILE, bits, ...(digest && { digest }), ...(channels && { channels }) },
+      residual: { file: RESIDUAL_FILE, bits, ...(checksum && { checksum }), ...(channels && { channels }) },
     }),
     ...(tuning && { tuning: { ...tuneSettings(tune!), ...tuning } }),
   };

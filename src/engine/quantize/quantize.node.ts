@@ -92,7 +92,7 @@ export async function quantizeCheckpoint(
     }
     await tuned?.store();
     if (tuned || residual) {
-      const config = configOf(checkpoint, plan, run, tuned?.result, residual?.digest);
+      const config = configOf(checkpoint, plan, run, tuned?.result, residual?.checksum);
       await writeModelFiles(output.path, checkpoint, config);
     }
     await writer.finish();

@@ -7,7 +7,7 @@ import { entryBytes, readHeader, type TensorEntry } from "../../checkpoint/safet
 import { METADATA } from "../../checkpoint/safetensors/shards.ts";
 import { createSafetensors } from "../../checkpoint/safetensors/writer.node.ts";
 import { type ResidualGroup, residualGroups, residualNames, rowLayoutOf } from "../../compensation/groups.ts";
-import { residualDigest } from "../../compensation/residualFile.ts";
+import { residualChecksum } from "../../compensation/residualFile.ts";
 import type { DecoderSpec, LinearSpec } from "../../models/decoder.ts";
 import { quantizerFor } from "../../quantizers/registry.ts";
 import {
@@ -43,8 +43,8 @@ export interface ResidualRun {
 export interface WrittenResidual {
   /** Of its tensors. */
   readonly bytes: number;
-  /** See {@link residualDigest}. */
-  readonly digest: string;
+  /** See {@link residualChecksum}. */
+  readonly checksum: string;
 }
 
 /** Writes what quantizing took from the layers of a decoder. */
@@ -72,7 +72,7 @@ export async function writeResidual(run: ResidualRun): Promise<WrittenResidual> 
   const file = await openFile(path);
   try {
     const stored = new Map((await readHeader(file)).entries.map((entry) => [entry.name, entry]));
-    return { bytes, digest: await residualDigest(file, stored, groups) };
+    return { bytes, checksum: await residualChecksum(file, stored, groups) };
   } finally {
     await file.close();
   }
