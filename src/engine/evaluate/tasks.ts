@@ -49,13 +49,18 @@ function parseLambada(file: string, text: string, _labels: string | undefined, l
 /** `{"goal", "sol1", "sol2"}` a line and, in a file beside it, the right one's index (task piqa). */
 function parsePiqa(file: string, text: string, labels: string | undefined, limit: number): Item[] {
   const answers = (labels ?? "").trimEnd().split(/\r?\n/);
-  return records(file, text, ["goal", "sol1", "sol2"], limit).map(([goal, ...solutions], i) => {
+  const items = records(file, text, ["goal", "sol1", "sol2"], limit).map(([goal, ...solutions], i) => {
     if (answers[i] !== "0" && answers[i] !== "1") {
       const found = answers[i] === undefined ? "missing" : JSON.stringify(answers[i]);
       throw new UsageError(`the labels of ${file}: line ${i + 1} is ${found}; each line must be 0 or 1`);
     }
     return item(`Question: ${goal}\nAnswer:`, solutions, Number(answers[i]));
   });
+  const lines = text.split("\n").filter((line) => line.trim() !== "").length;
+  if (answers.length <= lines) return items;
+  throw new UsageError(
+    `the labels of ${file}: ${answers.length} for ${lines} items; name its own with --labels FILE`,
+  );
 }
 
 function item(context: string, choices: readonly string[], answer: number): Item {

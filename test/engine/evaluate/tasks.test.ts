@@ -21,6 +21,7 @@ test("piqa asks a question and counts characters", () => {
     { context: "Question: g\nAnswer:", continuations: [" é😀", " b "], lengths: [2, 2], answer: 1 },
   ]);
   expect(tasks.piqa.parse("f", text, "1\r\n0\r\n", Infinity)[1].answer).toBe(0);
+  expect(() => tasks.piqa.parse("f", text, "1\n0\n1\n", 1)).toThrow("the labels of f: 3 for 2 items");
 });
 
 test.each([
