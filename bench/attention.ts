@@ -14,7 +14,7 @@ import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
 import { keyValueHeadBytes } from "../src/ops/attention/keyValue.ts";
 import { openWasm } from "../src/ops/wasm.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
-import { seconds, table } from "./measure.ts";
+import { numbers, seconds, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -25,7 +25,6 @@ const { values: flags } = parseArgs({
     threads: { type: "string", default: "1,2" },
   },
 });
-const numbers = (text: string) => text.split(/[x/,]/).map(Number);
 
 const COLD_BYTES = 96e6;
 const MOST_COPIES = 24;
@@ -41,9 +40,11 @@ interface AttentionResult {
   readonly gigaoperationsPerSecond: number;
 }
 
+const extents = (text: string) => text.split(/[x/]/).map(Number);
+
 function measure(backend: WasmBackend, type: KeyValueType, shape: string, extent: string): AttentionResult {
-  const [heads, kvHeads, headSize] = numbers(shape);
-  const [rows, positions] = numbers(extent);
+  const [heads, kvHeads, headSize] = extents(shape);
+  const [rows, positions] = extents(extent);
   const size = kvHeads * positions * keyValueHeadBytes(type, headSize);
   const copies = Math.min(MOST_COPIES, Math.ceil(COLD_BYTES / size / 2));
   const slots = Array.from({ length: 2 * copies }, () => backend.allocate(size));

@@ -10,7 +10,7 @@
  *   [--context 1024] [--windows 20] [--bos auto|always|never] [--threads N]
  */
 import { execFileSync } from "node:child_process";
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { magnitudeOfRank } from "../src/compensation/profile.ts";
@@ -22,7 +22,8 @@ import { load } from "../src/node.ts";
 import { selectChannels } from "../src/ops/compensate/reference.ts";
 import type { BosRule } from "../src/text/bos.ts";
 import { type Loss, plotLosses } from "./compensationPlot.ts";
-import { median, table } from "./measure.ts";
+import { median, numbers, table } from "./measure.ts";
+import { openResults } from "./results.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -47,7 +48,7 @@ if (!models || !text || !results) throw new Error("give --models, --text and --r
 const context = Number(flags.context);
 const windows = Number(flags.windows);
 const threads = flags.threads ? Number(flags.threads) : undefined;
-const shares = flags.channels.split(",").map(Number);
+const shares = numbers(flags.channels);
 const selections = flags.select.split(",") as Selection[];
 if (!selections.every((each) => SELECTIONS.includes(each))) throw new Error(`--select ${flags.select}`);
 
@@ -94,12 +95,7 @@ interface Resident {
   readonly bytes: number;
 }
 
-const losses = existsSync(results)
-  ? readFileSync(results, "utf8")
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Loss)
-  : [];
+const { known: losses, keep } = openResults<Loss>(results);
 const speeds: Speed[] = [];
 const residents: Resident[] = [];
 const recalls: { model: string; channels: number; recall: number }[] = [];
@@ -124,9 +120,7 @@ for (const path of models.split(",")) {
       const bos = flags.bos as BosRule;
       const { perplexity: loss } = await perplexity(loaded, corpus, { context, windows, bos });
       loaded.dispose();
-      const line = { model, select, channels, perplexity: loss, context, windows };
-      losses.push(line);
-      appendFileSync(results, `${JSON.stringify(line)}\n`);
+      keep({ model, select, channels, perplexity: loss, context, windows });
     }
   }
   if (selections.includes("bucket")) await measureRecall(path, model);

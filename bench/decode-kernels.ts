@@ -16,6 +16,7 @@ import { openWasm } from "../src/ops/wasm.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
 import { quantizerFor } from "../src/quantizers/registry.ts";
 import { allSchemes, parseScheme } from "../src/quantizers/scheme.ts";
+import { noise, numbers } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -61,9 +62,8 @@ async function measure(
   place: keyof typeof places,
 ): Promise<DecodeResult> {
   const rows = places[place];
-  const bytes = quantizerFor(parseScheme(name)).codesByteLength(rows, columns);
-  const noise = new Uint8Array(fillGaussian(new Float32Array(Math.ceil(bytes / 4)), 1).buffer, 0, bytes);
-  const weights = { scheme: name, rows, columns, codes: noise, scales: new Float32Array(rows).fill(1) };
+  const codes = noise(quantizerFor(parseScheme(name)).codesByteLength(rows, columns));
+  const weights = { scheme: name, rows, columns, codes, scales: new Float32Array(rows).fill(1) };
   const handles = [await backend.loadLinear(weights)];
   const { byteLength } = handles[0];
   while (place === "memory" && handles.length * byteLength < coldBytes) {
@@ -101,7 +101,7 @@ async function measure(
 }
 
 const results: DecodeResult[] = [];
-for (const threads of flags.threads.split(",").map(Number)) {
+for (const threads of numbers(flags.threads)) {
   const backend = await openWasm({ threads, spawn: spawnNodeWorker, wholeTeam: true });
   for (const { name } of schemes) {
     for (const place of ["memory", "cache"] as const) results.push(await measure(backend, name, place));

@@ -19,7 +19,7 @@ import { openWasm } from "../src/ops/wasm.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
 import { quantizerFor } from "../src/quantizers/registry.ts";
 import { parseScheme } from "../src/quantizers/scheme.ts";
-import { median, noise, seconds, table } from "./measure.ts";
+import { median, noise, numbers, seconds, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -31,7 +31,6 @@ const { values: flags } = parseArgs({
     samples: { type: "string", default: "9" },
   },
 });
-const numbers = (text: string, separator = ",") => text.split(separator).map(Number);
 
 /** Larger than any cache of the machines this runs on. */
 const STREAM_BYTES = 256 << 20;
@@ -163,7 +162,7 @@ async function benchLinear(): Promise<LinearResult[]> {
     for (let i = 0; i < 8; i++) read();
     for (const kernel of flags.kernels.split(",")) {
       for (const shape of flags.shapes.split(",")) {
-        const [rows, columns] = numbers(shape, "x");
+        const [rows, columns] = shape.split("x").map(Number);
         results.push(...(await measureShape(backend, read, kernel, rows, columns)));
       }
     }

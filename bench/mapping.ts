@@ -21,7 +21,7 @@ import { type TunedShape, tune } from "../src/mapping/tune.ts";
 import type { LinearPolicy, StrategyName } from "../src/ops/linear/policy.ts";
 import { openWasm } from "../src/ops/wasm.ts";
 import { drawCharts } from "../src/plot/chart.ts";
-import { median, seconds, table } from "./measure.ts";
+import { median, numbers, seconds, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -42,7 +42,7 @@ const layers = [
   { n: 576, k: 1536, count: 1 },
 ];
 /** Batches of decoding, and prefills. */
-const tokenCounts = flags.tokens.split(",").map(Number);
+const tokenCounts = numbers(flags.tokens);
 /** Up to so many tokens a step is a batch of decoding, or of verification. */
 const LARGEST_BATCH = 8;
 

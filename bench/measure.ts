@@ -1,5 +1,10 @@
 import { fillGaussian } from "../src/quantizers/random.ts";
 
+/** The numbers of a flag's list. */
+export function numbers(list: string): number[] {
+  return list.split(",").map(Number);
+}
+
 /** The middle value. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);

@@ -8,7 +8,7 @@
  * node bench/schemes.ts --model DIR --text FILE --results FILE [--calibrate own|FILE --calibration-tokens 81920] [--json]
  *   [--tune-steps 60] [--no-balance] [--ids PREFIX] [--schemes nuq-4,tcq-s-3] [--context 512] [--windows 40] [--bos auto|always|never] [--threads N] [--seed 0]
  */
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -20,6 +20,7 @@ import { load } from "../src/node.ts";
 import { parseScheme } from "../src/quantizers/scheme.ts";
 import { type BosRule, bosBy } from "../src/text/bos.ts";
 import { table } from "./measure.ts";
+import { openResults } from "./results.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -81,8 +82,7 @@ function defaultSchemes(): string[] {
   return Object.entries(widths).flatMap(([family, bits]) => bits.map((b) => `${family}-${b}`));
 }
 
-const lines = existsSync(results) ? readFileSync(results, "utf8").split("\n").filter(Boolean) : [];
-const known: SchemeResult[] = lines.map((line) => JSON.parse(line));
+const { known, keep } = openResults<SchemeResult>(results);
 const find = (scheme: string, calibrationTokens: number) =>
   known.find(
     (r) =>
@@ -94,10 +94,6 @@ const find = (scheme: string, calibrationTokens: number) =>
       (scheme === "float" || (r.tuneSteps ?? 0) === tuneSteps) &&
       r.seed === seed,
   );
-const keep = (result: SchemeResult) => {
-  appendFileSync(results, `${JSON.stringify(result)}\n`);
-  known.push(result);
-};
 
 const evaluation = { context, windows, bos };
 const textRead = readFileSync(text, "utf8");

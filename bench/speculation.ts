@@ -23,7 +23,7 @@ import { readingDrafter } from "../src/speculation/readingDrafter.ts";
 import { Speculator } from "../src/speculation/speculator.ts";
 import type { SpeculationStatistics } from "../src/speculation/statistics.ts";
 import { growTogether } from "../src/speculation/together.ts";
-import { table } from "./measure.ts";
+import { numbers, table } from "./measure.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -78,7 +78,6 @@ interface Result {
   bytes: number;
 }
 
-const numbers = (text: string) => text.split(",").map(Number);
 const count = Number(flags.tokens);
 const results: Result[] = [];
 for (const verifier of flags.verifier.split(",") as ActivationPrecision[]) {

@@ -7,7 +7,7 @@
 import { parseArgs } from "node:util";
 import type { ActivationPrecision } from "../src/backends/operation.ts";
 import { load } from "../src/node.ts";
-import { table } from "./measure.ts";
+import { numbers, table } from "./measure.ts";
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -19,7 +19,7 @@ const { values: flags, positionals } = parseArgs({
     rounds: { type: "string", default: "5" },
   },
 });
-const rows = flags.rows.split(",").map(Number);
+const rows = numbers(flags.rows);
 const readings = flags.activations.split(",") as ActivationPrecision[];
 /** Positions before the step's. */
 const BEHIND = 40;

@@ -7,7 +7,7 @@
  *   [--no-wllama] [--json]
  */
 import { parseArgs } from "node:util";
-import { median, table } from "../measure.ts";
+import { median, numbers, table } from "../measure.ts";
 import { openHalftone } from "./halftone.ts";
 import { openNodeLlama } from "./nodeLlama.ts";
 import type { Session } from "./peer.ts";
@@ -27,7 +27,6 @@ const { values: flags } = parseArgs({
 });
 const { model, gguf } = flags;
 if (!model || !gguf) throw new Error("name a quantized folder (--model) and a GGUF file (--gguf)");
-const numbers = (text: string) => text.split(",").map(Number);
 const prompts = numbers(flags.prompt);
 const decode = Number(flags.decode);
 const context = Math.max(...prompts) + decode;
