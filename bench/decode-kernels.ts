@@ -14,9 +14,9 @@ import type { WasmBackend } from "../src/backends/wasm/backend.ts";
 import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
 import { openWasm } from "../src/ops/wasm.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
-import { quantizerFor } from "../src/quantizers/registry.ts";
+import { randomMatrix } from "../src/quantizers/randomMatrix.ts";
 import { allSchemes, parseScheme } from "../src/quantizers/scheme.ts";
-import { noise, numbers } from "./measure.ts";
+import { numbers } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -62,8 +62,7 @@ async function measure(
   place: keyof typeof places,
 ): Promise<DecodeResult> {
   const rows = places[place];
-  const codes = noise(quantizerFor(parseScheme(name)).codesByteLength(rows, columns));
-  const weights = { scheme: name, rows, columns, codes, scales: new Float32Array(rows).fill(1) };
+  const weights = randomMatrix(name, rows, columns);
   const handles = [await backend.loadLinear(weights)];
   const { byteLength } = handles[0];
   while (place === "memory" && handles.length * byteLength < coldBytes) {

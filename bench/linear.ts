@@ -17,9 +17,8 @@ import { Scratch } from "../src/backends/wasm/scratch.ts";
 import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
 import { openWasm } from "../src/ops/wasm.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
-import { quantizerFor } from "../src/quantizers/registry.ts";
-import { parseScheme } from "../src/quantizers/scheme.ts";
-import { median, noise, numbers, seconds, table } from "./measure.ts";
+import { randomMatrix } from "../src/quantizers/randomMatrix.ts";
+import { median, numbers, seconds, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -83,8 +82,7 @@ function weightsOf(scheme: string, rows: number, columns: number): LinearWeights
       Float32Array.from({ length: (end - start) * columns }, (_, i) => values[i & 0xffff]);
     return { scheme, rows, columns, readRows };
   }
-  const codes = noise(quantizerFor(parseScheme(scheme)).codesByteLength(rows, columns));
-  return { scheme, rows, columns, codes, scales: new Float32Array(rows).fill(0.01) };
+  return randomMatrix(scheme, rows, columns);
 }
 
 async function measureShape(

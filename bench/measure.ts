@@ -1,5 +1,3 @@
-import { fillGaussian } from "../src/quantizers/random.ts";
-
 /** The numbers of a flag's list. */
 export function numbers(list: string): number[] {
   return list.split(",").map(Number);
@@ -16,14 +14,6 @@ export function seconds(work: () => void): number {
   const started = performance.now();
   work();
   return (performance.now() - started) / 1e3;
-}
-
-/** Bytes without a pattern: a short random run repeated, for a size that is slow to draw. */
-export function noise(byteLength: number): Uint8Array {
-  const run = new Uint8Array(fillGaussian(new Float32Array(1 << 16), 1).buffer);
-  const bytes = new Uint8Array(byteLength);
-  for (let at = 0; at < byteLength; at += run.length) bytes.set(run.subarray(0, byteLength - at), at);
-  return bytes;
 }
 
 /** Rows as a table, numbers right-aligned. */

@@ -4,8 +4,7 @@ import type { LinearHandle } from "../backends/operation.ts";
 import { spawnNodeWorker } from "../backends/wasm/workers.node.ts";
 import { UnsupportedError } from "../errors.ts";
 import { openWasm } from "../ops/wasm.ts";
-import { randomWord } from "../quantizers/random.ts";
-import { quantizerFor } from "../quantizers/registry.ts";
+import { randomMatrix } from "../quantizers/randomMatrix.ts";
 import type { Scheme } from "../quantizers/scheme.ts";
 
 /** Of a 7B model's attention. */
@@ -29,11 +28,7 @@ export class SpeedMeter {
   /** Weights per second in the fastest of several runs, for other programs only slow them; null where the backend has no kernel for the scheme. */
   async weightsPerSecond(scheme: Scheme): Promise<number | null> {
     const backend = this.#backend;
-    // Any bits are codes, and their values do not matter to the speed.
-    const codes = new Uint8Array(quantizerFor(scheme).codesByteLength(SIZE, SIZE));
-    for (let i = 0; i < codes.length; i++) codes[i] = randomWord(1, i);
-    const scales = new Float32Array(SIZE).fill(1);
-    const weights = await this.#load({ scheme: scheme.name, rows: SIZE, columns: SIZE, codes, scales });
+    const weights = await this.#load(randomMatrix(scheme.name, SIZE, SIZE));
     if (weights === undefined) return null;
     const input = backend.allocate(SIZE * 4);
     const output = backend.allocate(SIZE * 4);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Program, QuantizedWeights } from "../backends/backend.ts";
+import type { Program } from "../backends/backend.ts";
 import type { LinearHandle } from "../backends/operation.ts";
 import type { WasmBackend } from "../backends/wasm/backend.ts";
 import type { PackedLinear } from "../ops/linear/packed.ts";
@@ -11,7 +11,7 @@ import { fieldLayouts } from "../ops/linear/plan.ts";
 import { LARGEST_M, type LinearPolicy, type StrategyName } from "../ops/linear/policy.ts";
 import { strategies } from "../ops/linear/strategies.ts";
 import { fillGaussian } from "../quantizers/random.ts";
-import { quantizerFor } from "../quantizers/registry.ts";
+import { randomMatrix } from "../quantizers/randomMatrix.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import type { PolicyPoint, PolicyShape } from "./policyFile.ts";
 
@@ -151,7 +151,8 @@ class ShapeTuner {
   /** The same weights in the layout of a strategy, often enough that no cache holds them all. */
   async #copies(layoutOf: StrategyName): Promise<Copies> {
     this.#force(layoutOf);
-    const weights = randomCodes(this.#shape);
+    const { scheme, n, k } = this.#shape;
+    const weights = randomMatrix(scheme, n, k);
     const handles: LinearHandle[] = [await this.#backend.loadLinear(weights)];
     const count = Math.min(MOST_COPIES, Math.ceil(COLD_BYTES / handles[0].byteLength));
     while (handles.length < count) handles.push(await this.#backend.loadLinear(weights));
@@ -248,14 +249,6 @@ function steady(points: readonly PolicyPoint[], names: readonly StrategyName[]):
 
 function secondsOf({ seconds }: PolicyPoint, name: StrategyName): number {
   return seconds[name] ?? Number.POSITIVE_INFINITY;
-}
-
-function randomCodes({ n, k, scheme }: TunedShape): QuantizedWeights {
-  const byteLength = quantizerFor(parseScheme(scheme)).codesByteLength(n, k);
-  const run = new Uint8Array(fillGaussian(new Float32Array(1 << 14), 1).buffer);
-  const codes = new Uint8Array(byteLength);
-  for (let at = 0; at < byteLength; at += run.length) codes.set(run.subarray(0, byteLength - at), at);
-  return { scheme, rows: n, columns: k, codes, scales: new Float32Array(n).fill(0.01) };
 }
 
 function median(values: readonly number[]): number {

@@ -7,8 +7,8 @@ import { type Backend, type Program, SLICE_ROWS } from "../../backends/backend.t
 import type { LinearHandle } from "../../backends/operation.ts";
 import type { Slot } from "../../backends/slot.ts";
 import { groupBy } from "../../groupBy.ts";
+import { randomFiller, randomMatrix } from "../../quantizers/randomMatrix.ts";
 import type { ProductTime } from "./costs.ts";
-import { randomFiller, randomWeights } from "./randomWeights.ts";
 
 /** Rows and columns of a weight. */
 export interface Shape {
@@ -69,7 +69,7 @@ export async function timeProducts(backend: Backend, options: TimingOptions): Pr
       for (const [columns, list] of byColumns) {
         const most = Math.max(...list.map(({ rows }) => measuredRows(rows, columns)));
         const whole = await backend.loadLinear(
-          randomWeights(scheme, Math.max(most, matrixRows(columns)), columns, fill),
+          randomMatrix(scheme, Math.max(most, matrixRows(columns)), columns, fill),
         );
         handles.push(whole);
         for (const rows of new Set([SLICE_ROWS, ...list.map((shape) => shape.rows)])) {

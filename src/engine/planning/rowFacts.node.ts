@@ -14,6 +14,7 @@ import { policyOf } from "../../mapping/policyMap.ts";
 import { findPolicy, originHere } from "../../mapping/store.node.ts";
 import { openWasm } from "../../ops/wasm.ts";
 import { distortions } from "../../quantizers/distortions.ts";
+import { randomFiller } from "../../quantizers/randomMatrix.ts";
 import type { ResidualBits } from "../../quantizers/residual.ts";
 import { layerInputs } from "../calibrate/layerInputs.ts";
 import { LayerPass } from "../calibrate/layerPass.ts";
@@ -26,7 +27,7 @@ import type { Sequences } from "../sequences.ts";
 import { measureCosts } from "../tuneCompensation.ts";
 import { loadWeights } from "../weights.ts";
 import { plannableModel } from "./layers.ts";
-import { randomCheckpoint, randomFiller } from "./randomWeights.ts";
+import { randomCheckpoint } from "./randomCheckpoint.ts";
 import { ROW_LEVELS, type RowFacts } from "./rows.ts";
 
 export interface RowFactsRun {

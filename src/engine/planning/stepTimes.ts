@@ -6,11 +6,12 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { Choice } from "../../budget/plan.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import { randomFiller } from "../../quantizers/randomMatrix.ts";
 import { planTensors } from "../quantize/plan.ts";
 import { Runner } from "../runner.ts";
 import { loadWeights } from "../weights.ts";
 import type { PlannableModel } from "./layers.ts";
-import { randomCheckpoint, randomFiller } from "./randomWeights.ts";
+import { randomCheckpoint } from "./randomCheckpoint.ts";
 
 /** Models are timed in turn, so many steps at a time. */
 const ROUNDS = 9;
