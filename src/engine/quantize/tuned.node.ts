@@ -108,7 +108,8 @@ async function tuneOn(backend: Backend, run: TunedRun): Promise<Tuned> {
     ...{ ...models, backend, state, steps, tokens, signal, rate: options.rate, seed: options.seed },
     ...holdOut((request.given ?? samples)!),
     onStep: save,
-    onProgress: (done, total) => report("tune", `step ${state.step + 1} of ${steps}`, done, total),
+    onProgress: (done, total) =>
+      report("tune", `step ${Math.min(state.step + 1, steps)} of ${steps}`, done, total),
   });
   return {
     result,

@@ -41,10 +41,13 @@ describe("a tuned quantization", () => {
     const folder = temporaryFolder();
     await quantizedBytes("llama-linear", join(folder, "plain"), { scheme: "nuq-2" });
     const checkpoint = await openFixture("llama-linear");
+    const steps = new Set<string>();
     const result = await quantizeCheckpoint(checkpoint, join(folder, "tuned"), {
       ...run,
       embeddingScheme: "nuq-4",
+      onProgress: ({ tensor }) => tensor.startsWith("step ") && steps.add(tensor),
     });
+    expect([...steps].at(-1)).toBe("step 11 of 11");
     const plain = await tensorsOf(join(folder, "plain"));
     const tuned = await tensorsOf(join(folder, "tuned"));
     const changed = [...plain].filter(([name, values]) => tuned.get(name)!.some((v, i) => v !== values[i]));
