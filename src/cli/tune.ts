@@ -19,7 +19,7 @@ import { openWasm } from "../ops/wasm.ts";
 import { parseScheme } from "../quantizers/scheme.ts";
 import { checkWritable, writeJsonFile } from "./files.ts";
 import type { tuneFlags } from "./flags.ts";
-import { formatSeconds } from "./format.ts";
+import { formatSeconds, significant } from "./format.ts";
 import { interruptible } from "./interrupt.ts";
 import { openModel, withHubProgress } from "./model.ts";
 import { print, printJson, table } from "./output.ts";
@@ -131,7 +131,7 @@ function rowOf({ n, k, scheme, activationBits, points }: PolicyShape): string[] 
 
 function formatMicroseconds({ seconds, choice }: PolicyShape["points"][number]): string {
   const time = seconds[choice]!;
-  return time < 1 ? `${(1e6 * time).toPrecision(3)} us` : formatSeconds(time);
+  return time < 1 ? `${significant(1e6 * time)} us` : formatSeconds(time);
 }
 
 /** stdout is for the document of --json. */
