@@ -19,6 +19,7 @@ import { nodeRowFetcher } from "../../src/backends/wasm/workers.node.ts";
 import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { parseShares, uniformShares } from "../../src/compensation/settings.ts";
 import { MOST_CHANNELS } from "../../src/compensation/tuner.ts";
+import { forward } from "../../src/engine/forward.ts";
 import { type CompensationOptions, Model } from "../../src/engine/model.ts";
 import { profileInputs } from "../../src/engine/profile.ts";
 import { quantizeCheckpoint } from "../../src/engine/quantize/quantize.node.ts";
@@ -26,6 +27,7 @@ import { tuneCompensation } from "../../src/engine/tuneCompensation.ts";
 import { CheckpointError, UsageError } from "../../src/errors.ts";
 import { load } from "../../src/node.ts";
 import { openWasm } from "../../src/ops/wasm.ts";
+import type { ResidualBits } from "../../src/quantizers/residual.ts";
 import { temporaryFolder } from "../checkpoint/temporary.ts";
 import { openFixture } from "../models/fixture.ts";
 import { relativeError } from "../relativeError.ts";
@@ -37,7 +39,7 @@ const made = mkdtempSync(join(tmpdir(), "halftone-residuals-"));
 afterAll(() => rmSync(made, { recursive: true, force: true }));
 
 /** A folder of its own with a quantized fixture; each is quantized once. */
-async function quantized(residual: 4 | 16, fixture = "llama3-v5", scheme = "nuq-3"): Promise<string> {
+async function quantized(residual: ResidualBits, fixture = "llama3-v5", scheme = "nuq-3"): Promise<string> {
   const model = join(made, `${fixture} ${scheme} ${residual}`);
   if (!existsSync(model)) {
     const checkpoint = await openFixture(fixture);
@@ -76,7 +78,7 @@ describe("a model and its residual", () => {
     ["llama3-v5", "tcq-s-2"],
     ["phi3-partial", "nuq-2"],
     ["qwen2-bf16", "uniform-3"],
-  ])("%s at %s: with every channel in halfs it is the float model again", async (fixture, scheme) => {
+  ])("%s at %s: with every channel it is the float model again", async (fixture, scheme) => {
     const folder = await quantized(16, fixture, scheme);
     const float = await logitsOf(`test/fixtures/models/${fixture}`, false);
     const plain = relativeError(await logitsOf(folder, false), float);
@@ -84,6 +86,8 @@ describe("a model and its residual", () => {
     expect(relativeError(await logitsOf(folder, all), float)).toBeLessThan(Math.min(2e-3, plain / 10));
     const most = { channels: uniformShares(768) };
     expect(relativeError(await logitsOf(folder, most), float)).toBeLessThan(plain);
+    const bytes = await quantized(8, fixture, scheme);
+    expect(relativeError(await logitsOf(bytes, all), float)).toBeLessThan(plain / 10);
   });
 
   it("gives the same bits on any number of threads, from memory and from the file, near the reference", async () => {
@@ -111,6 +115,17 @@ describe("a model and its residual", () => {
     expect(tuned.runner.reading.compensation).toEqual({ channels, select: "exact", readers });
     tuned.dispose();
     await checkpoint.close();
+  });
+
+  it("gives each kind of layer its own share of its input channels", async () => {
+    const model = await load(await quantized(4), { threads: 1 });
+    const { forwardPlan, reading } = model.runner;
+    const compensation = { select: "exact", channels: { qkv: 100, o: 0, gateUp: 1024, down: 300 } } as const;
+    const operations = forward(forwardPlan, { ...reading, compensation }, 1, "none", undefined);
+    const counts = operations.flatMap((each) => (each.op === "linear" ? [each.compensation?.channels] : []));
+    const layer = [3, undefined, 32, 14];
+    expect(counts).toEqual([...layer, ...layer]);
+    model.dispose();
   });
 
   it("is compensated where a step's reading says so, token by token as in one step", async () => {
