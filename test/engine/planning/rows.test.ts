@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseModelPlan } from "../../../src/budget/modelPlan.ts";
 import { LAYER_KINDS, type LayerKind, residualGroups } from "../../../src/compensation/groups.ts";
+import { uniformShares } from "../../../src/compensation/settings.ts";
 import type { MeasuredCosts } from "../../../src/compensation/tuner.ts";
 import { Costs } from "../../../src/engine/planning/costs.ts";
 import { plannableModel } from "../../../src/engine/planning/layers.ts";
@@ -80,6 +81,13 @@ describe("a plan that may buy residual rows", () => {
     const other = await load(folder, { threads: 1, compensation: { select: "random" } });
     expect(other.runner.reading.compensation).toEqual({ channels, select: "random" });
     other.dispose();
+    // What was tuned here knows this machine, and whoever asks for channels gets them.
+    const tuned = () => ({ channels: uniformShares(8) });
+    for (const asked of [undefined, uniformShares(64)]) {
+      const loaded = await load(folder, { threads: 1, compensation: { tuned, channels: asked } });
+      expect(loaded.runner.reading.compensation!.channels).toEqual(asked ?? uniformShares(8));
+      loaded.dispose();
+    }
   });
 
   it("knows what rows leave of the loss and take of the time", async () => {
