@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { bufferSource } from "../../src/checkpoint/byteSource.ts";
-import { openGguf } from "../../src/checkpoint/gguf/open.ts";
 import { openHuggingFace } from "../../src/checkpoint/huggingface/folder.ts";
 import { openLlama2c } from "../../src/checkpoint/llama2c/open.ts";
 import { openOnnx } from "../../src/checkpoint/onnx/open.ts";
 import { HalftoneError } from "../../src/errors.ts";
+import { openSingle } from "./gguf/openSingle.ts";
 import { ARRAY, type Entry, f32Tensor, modelEntries, STRING, U32, writeGguf } from "./gguf/writeGguf.ts";
 import { concatenate } from "./llama2c/file.ts";
 import { memoryFiles } from "./memoryFiles.ts";
@@ -22,8 +22,7 @@ function repeated(pattern: readonly number[], times: number): Uint8Array {
 
 const inNode = (bytes: Uint8Array) => field(7, field(1, bytes));
 const onnx = (bytes: Uint8Array) => openOnnx(memoryFiles({ "config.json": config, m: bytes }), "m");
-const gguf = (bytes: Uint8Array) =>
-  openGguf(bufferSource(bytes, "m.gguf"), () => Promise.reject(new Error("no sibling expected")));
+const gguf = (bytes: Uint8Array) => openSingle(bufferSource(bytes, "m.gguf"));
 const safetensors = (bytes: Uint8Array) =>
   openHuggingFace(memoryFiles({ "config.json": config, "model.safetensors": bytes }));
 const folder = (bytes: Uint8Array) => openHuggingFace(memoryFiles({ "config.json": bytes }));

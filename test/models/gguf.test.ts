@@ -2,13 +2,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { bufferSource } from "../../src/checkpoint/byteSource.ts";
 import type { Checkpoint } from "../../src/checkpoint/checkpoint.ts";
-import { openGguf } from "../../src/checkpoint/gguf/open.ts";
-import { openCheckpoint } from "../../src/checkpoint/open.node.ts";
 import { ReferenceBackend } from "../../src/ops/reference.ts";
+import { openSingle } from "../checkpoint/gguf/openSingle.ts";
 import { type Entry, F32, STRING, U32 } from "../checkpoint/gguf/writeGguf.ts";
 import { relativeError } from "../relativeError.ts";
 import { asGguf } from "./asGguf.ts";
-import { models } from "./fixture.ts";
+import { models, openFixture } from "./fixture.ts";
 import { load, logitsOf, readGolden } from "./golden.ts";
 
 interface Case {
@@ -101,7 +100,7 @@ function adapted(folder: Checkpoint, { instead = {}, layers }: Case): Checkpoint
 }
 
 it.each(Object.entries(cases))("%s as GGUF equals the folder", async (name, target) => {
-  const folder = await openCheckpoint(join(models, name));
+  const folder = await openFixture(name);
   const { ids, logits } = await readGolden(join(models, name));
   const model = adapted(folder, target);
   const expected =
@@ -109,29 +108,23 @@ it.each(Object.entries(cases))("%s as GGUF equals the folder", async (name, targ
       ? logits
       : await logitsOf(await load(model, new ReferenceBackend()), ids, ids.length);
   const bytes = await asGguf(model, target);
-  const gguf = await openGguf(bufferSource(bytes, name), () => Promise.reject(new Error("alone")));
+  const gguf = await openSingle(bufferSource(bytes, name));
   const found = await logitsOf(await load(gguf, new ReferenceBackend()), ids, ids.length);
   expect(relativeError(found, expected)).toBeLessThan(1e-4);
-  await folder.close();
 });
 
 it.each(Object.entries(cases))(
   "%s as Q8_0 equals float arithmetic over its weights",
   async (name, target) => {
-    const folder = await openCheckpoint(join(models, name));
+    const folder = await openFixture(name);
     const { ids } = await readGolden(join(models, name));
     const model = adapted(folder, target);
-    const open = async (quantized: boolean, source: Checkpoint) =>
-      openGguf(bufferSource(await asGguf(source, target, quantized), name), () =>
-        Promise.reject(new Error()),
-      );
-    const quantized = await open(true, model);
+    const quantized = await openSingle(bufferSource(await asGguf(model, target, true), name));
     expect(quantized.tensors.get("model.embed_tokens.weight")!.encoding).toBe("Q8_0");
     const floats = { ...model, tensors: quantized.tensors };
     const expected = await logitsOf(await load(floats, new ReferenceBackend()), ids, ids.length);
     const found = await logitsOf(await load(quantized, new ReferenceBackend()), ids, ids.length);
     expect(relativeError(found, expected)).toBeLessThan(1e-4);
-    await folder.close();
   },
 );
 

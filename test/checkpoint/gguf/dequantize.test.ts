@@ -1,14 +1,18 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { bufferSource } from "../../../src/checkpoint/byteSource.ts";
 import { GGUF_TYPES } from "../../../src/checkpoint/gguf/types.ts";
+import { openSafetensors } from "../../../src/checkpoint/safetensors/reader.ts";
 
 /** Written by tools/fixtures/gguf-dequantize.py. */
-const golden = readGolden();
+const { tensors: golden } = await openSafetensors(
+  bufferSource(new Uint8Array(readFileSync(new URL("./dequantize.safetensors", import.meta.url))), "golden"),
+);
 
 describe("dequantizers against gguf.quants, bit for bit", () => {
-  it.each([...GGUF_TYPES.values()])("$name", (type) => {
-    const bytes = golden(`${type.name}.bytes`);
-    const wanted = golden(`${type.name}.values`);
+  it.each([...GGUF_TYPES.values()])("$name", async (type) => {
+    const bytes = await golden.get(`${type.name}.bytes`)!.readBytes!();
+    const wanted = await golden.get(`${type.name}.values`)!.readBytes!();
     const blocks = bytes.length / type.blockBytes;
     expect(wanted.length).toBe(4 * blocks * type.blockSize);
 
@@ -26,13 +30,3 @@ describe("dequantizers against gguf.quants, bit for bit", () => {
     expect(Buffer.compare(found, wanted)).toBe(0);
   });
 });
-
-function readGolden(): (name: string) => Uint8Array {
-  const file = new Uint8Array(readFileSync(new URL("./dequantize.safetensors", import.meta.url)));
-  const headerLength = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + headerLength)));
-  return (name) => {
-    const [start, end] = header[name].data_offsets;
-    return file.subarray(8 + headerLength + start, 8 + headerLength + end);
-  };
-}

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bufferSource } from "../../../src/checkpoint/byteSource.ts";
 import { openGguf } from "../../../src/checkpoint/gguf/open.ts";
 import { CheckpointError, UnsupportedError } from "../../../src/errors.ts";
+import { openSingle } from "./openSingle.ts";
 import {
   ARRAY,
   type Entry,
@@ -14,11 +15,10 @@ import {
   writeGguf,
 } from "./writeGguf.ts";
 
-const alone = () => Promise.reject(new Error("no sibling expected"));
 const EMBEDDING = f32Tensor("token_embd.weight", [5, 16]);
 
 function open(entries: Entry[], tensors: TensorEntry[] = [EMBEDDING]) {
-  return openGguf(bufferSource(writeGguf(entries, tensors), "model.gguf"), alone);
+  return openSingle(bufferSource(writeGguf(entries, tensors), "model.gguf"));
 }
 
 describe("tensors", () => {
@@ -71,6 +71,13 @@ describe("tensors", () => {
     const { tensors } = await open(modelEntries("phi3"), [EMBEDDING, ...stored]);
     expect(tensors.get("model.layers.0.self_attn.qkv_proj.weight")!.shape).toEqual([32, 16]);
     expect(tensors.get("model.layers.0.mlp.gate_up_proj.weight")!.shape).toEqual([48, 16]);
+  });
+
+  it("finds them at the alignment that the file names", async () => {
+    const entries = modelEntries("llama", [["general.alignment", U32, 128]]);
+    const bytes = writeGguf(entries, [EMBEDDING, f32Tensor("output_norm.weight", [16])], 3, 128);
+    const { tensors } = await openSingle(bufferSource(bytes, "model.gguf"));
+    expect(await tensors.get("model.norm.weight")!.readRows(0, 3)).toEqual(Float32Array.of(1, 2, 3));
   });
 
   it("reads parts of a quantized vector", async () => {
@@ -212,7 +219,7 @@ describe("split models", () => {
 describe("what cannot be read", () => {
   it("names the version, the tensor type, the tokenizer", async () => {
     const bytes = writeGguf(modelEntries("llama"), [], 1);
-    await expect(openGguf(bufferSource(bytes, "m.gguf"), alone)).rejects.toThrow(UnsupportedError);
+    await expect(openSingle(bufferSource(bytes, "m.gguf"))).rejects.toThrow(UnsupportedError);
     const odd = { name: "x", shape: [4], type: 40, data: new Uint8Array(4) };
     await expect(open(modelEntries("llama"), [odd])).rejects.toThrow(/type 40.*Q4_K/);
     const tokenizer: Entry[] = [

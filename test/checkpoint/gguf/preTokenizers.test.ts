@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { bufferSource } from "../../../src/checkpoint/byteSource.ts";
-import { openGguf } from "../../../src/checkpoint/gguf/open.ts";
 import { createTokenizer } from "../../../src/text/tokenizer.ts";
 import { byteLetters } from "./byteLetters.ts";
+import { openSingle } from "./openSingle.ts";
 import { ARRAY, f32Tensor, modelEntries, STRING, U32, writeGguf } from "./writeGguf.ts";
 
 interface Golden {
@@ -23,7 +23,7 @@ const bos = tokens.push("\u0120Halftqxz", "<s>", "</s>") - 2;
 
 async function tokenizerOf(pre: string) {
   const types = tokens.map((_, id) => (id < bos ? 1 : 3));
-  const { tokenizer } = await openGguf(
+  const { tokenizer } = await openSingle(
     bufferSource(
       writeGguf(
         modelEntries("llama", [
@@ -38,7 +38,6 @@ async function tokenizerOf(pre: string) {
       ),
       pre,
     ),
-    () => Promise.reject(new Error("no sibling expected")),
   );
   return createTokenizer(tokenizer!, {});
 }

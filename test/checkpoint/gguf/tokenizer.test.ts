@@ -3,10 +3,10 @@ import { Tokenizer } from "@huggingface/tokenizers";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { bufferSource } from "../../../src/checkpoint/byteSource.ts";
-import { openGguf } from "../../../src/checkpoint/gguf/open.ts";
 import { openFile } from "../../../src/checkpoint/node.ts";
 import { testData } from "../../testData.ts";
 import { byteLetters } from "./byteLetters.ts";
+import { openSingle } from "./openSingle.ts";
 import {
   ARRAY,
   BOOL,
@@ -19,11 +19,9 @@ import {
   writeGguf,
 } from "./writeGguf.ts";
 
-const alone = () => Promise.reject(new Error("no sibling expected"));
-
 async function tokenizerOf(entries: Entry[]) {
   const bytes = writeGguf(modelEntries("llama", entries), [f32Tensor("token_embd.weight", [5, 16])]);
-  const { tokenizer } = await openGguf(bufferSource(bytes, "model.gguf"), alone);
+  const { tokenizer } = await openSingle(bufferSource(bytes, "model.gguf"));
   return { files: tokenizer!, tokenizer: new Tokenizer(tokenizer!.tokenizer, tokenizer!.config) };
 }
 
@@ -73,7 +71,6 @@ describe("SentencePiece BPE", () => {
     expect(files.config).toMatchObject({
       bos_token: "<s>",
       eos_token: "</s>",
-
       add_bos_token: true,
     });
   });
@@ -145,7 +142,7 @@ const wikitext = testData("data/wikitext-2/wiki.test.raw");
 
 describe.skipIf(!smollm2 || !wikitext)("SmolLM2-135M-Instruct", () => {
   it("tokenizes WikiText-2", async () => {
-    const { tokenizer } = await openGguf(await openFile(smollm2!), alone);
+    const { tokenizer } = await openSingle(await openFile(smollm2!));
     const text = readFileSync(wikitext!, "utf8");
     const { ids } = new Tokenizer(tokenizer!.tokenizer, tokenizer!.config).encode(text, {
       add_special_tokens: false,
@@ -155,7 +152,7 @@ describe.skipIf(!smollm2 || !wikitext)("SmolLM2-135M-Instruct", () => {
   });
 
   it("tokenizes scripts, emoji, whitespace and code as transformers 5.23 does from the same file", async () => {
-    const { tokenizer } = await openGguf(await openFile(smollm2!), alone);
+    const { tokenizer } = await openSingle(await openFile(smollm2!));
     const found = new Tokenizer(tokenizer!.tokenizer, tokenizer!.config).encode(SAMPLE, {
       add_special_tokens: false,
     });
