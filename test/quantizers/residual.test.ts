@@ -36,12 +36,16 @@ describe.each(RESIDUAL_BITS)("residuals of %i bits", (bits) => {
 
   it("keeps the channels of one input side by side, padded with zeros", () => {
     const [rows, columns] = [70, 3];
-    const residual = new Float32Array(rows * columns).fill(0);
+    const residual = new Float32Array(rows * columns);
     for (let row = 0; row < rows; row++) residual[row * columns + 1] = 1;
     const { codes } = encodeResidual(residual, rows, columns, bits);
     const rowBytes = residualRowBytes(rows, bits);
     expect(codes.subarray(0, rowBytes)).toEqual(codes.subarray(2 * rowBytes));
     expect(codes.subarray(0, rowBytes)).not.toEqual(codes.subarray(rowBytes, 2 * rowBytes));
+    // 64 rows fill whole vectors; each of the six others is the first of its byte, or two bytes.
+    const end = rowBytes + 8 * bits + (bits === 16 ? 12 : 6);
+    expect(codes[end - 1]).not.toBe(0);
+    expect(codes.subarray(end, 2 * rowBytes).every((byte) => byte === 0)).toBe(true);
   });
 
   it("takes any finite values", () => {

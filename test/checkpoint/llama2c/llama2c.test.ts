@@ -44,9 +44,7 @@ test("a negative vocabulary announces a head after the angle tables", async () =
 
 test("a tokenizer that follows is converted", async () => {
   const { tokenizer } = await open(concatenate(llama2cFile(true), tokenizerFile()));
-  const { encode } = {
-    encode: (text: string) => new Tokenizer(tokenizer!.tokenizer, tokenizer!.config).encode(text).ids,
-  };
+  const encode = (text: string) => new Tokenizer(tokenizer!.tokenizer, tokenizer!.config).encode(text).ids;
   expect(encode("a a")).toEqual([1, 259, 259]);
   expect(encode("b")).toEqual([1, 260, 3 + 98]);
 });
