@@ -18,11 +18,12 @@ import { channelsOf, SELECTIONS, type Selection, uniformShares } from "../src/co
 import type { Model } from "../src/engine/model.ts";
 import { perplexity } from "../src/engine/perplexity.ts";
 import { profileInputs } from "../src/engine/profile.ts";
+import { median } from "../src/median.ts";
 import { load } from "../src/node.ts";
 import { selectChannels } from "../src/ops/compensate/reference.ts";
 import type { BosRule } from "../src/text/bos.ts";
 import { type Loss, plotLosses } from "./compensationPlot.ts";
-import { median, numbers, table } from "./measure.ts";
+import { numbers, table } from "./measure.ts";
 import { openResults } from "./results.ts";
 
 const { values: flags } = parseArgs({

@@ -15,10 +15,11 @@ import type { WasmBackend } from "../src/backends/wasm/backend.ts";
 import { READ_STREAM } from "../src/backends/wasm/opcodes.ts";
 import { Scratch } from "../src/backends/wasm/scratch.ts";
 import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
+import { median } from "../src/median.ts";
 import { openWasm } from "../src/ops/wasm.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
 import { randomMatrix } from "../src/quantizers/randomMatrix.ts";
-import { median, numbers, seconds, table } from "./measure.ts";
+import { numbers, seconds, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {

@@ -18,10 +18,11 @@ import { spawnNodeWorker } from "../src/backends/wasm/workers.node.ts";
 import type { PolicyShape } from "../src/mapping/policyFile.ts";
 import { policyOf } from "../src/mapping/policyMap.ts";
 import { type TunedShape, tune } from "../src/mapping/tune.ts";
+import { median } from "../src/median.ts";
 import type { LinearPolicy, StrategyName } from "../src/ops/linear/policy.ts";
 import { openWasm } from "../src/ops/wasm.ts";
 import { drawCharts } from "../src/plot/chart.ts";
-import { median, numbers, seconds, table } from "./measure.ts";
+import { numbers, seconds, table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {

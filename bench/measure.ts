@@ -3,12 +3,6 @@ export function numbers(list: string): number[] {
   return list.split(",").map(Number);
 }
 
-/** The middle value. */
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[sorted.length >> 1];
-}
-
 /** Seconds that `work` takes. */
 export function seconds(work: () => void): number {
   const started = performance.now();

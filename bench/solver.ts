@@ -8,8 +8,9 @@
 import { parseArgs } from "node:util";
 import type { Problem } from "../src/budget/problem.ts";
 import { solve } from "../src/budget/solve.ts";
+import { median } from "../src/median.ts";
 import { fillGaussian } from "../src/quantizers/random.ts";
-import { median, table } from "./measure.ts";
+import { table } from "./measure.ts";
 
 const { values: flags } = parseArgs({
   options: {

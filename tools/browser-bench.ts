@@ -7,6 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { median } from "../src/median.ts";
 import { load } from "../src/node.ts";
 import { bundleForBrowser } from "./browser-bundle.ts";
 import { findChromium, ISOLATION, serveFiles, startChromium } from "./browser-host.ts";
@@ -70,8 +71,4 @@ if (model !== undefined && chromium !== undefined) {
   await browser.close();
   await server.close();
   rmSync(folder, { recursive: true });
-}
-
-function median(values: number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1];
 }

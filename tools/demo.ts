@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { verifySha256 } from "../src/checkpoint/node.ts";
 import { quantizationOf } from "../src/checkpoint/quantization.ts";
 import { formatBytes, formatCount, formatSeconds, significant } from "../src/cli/format.ts";
-import { progressLine } from "../src/cli/progress.ts";
+import { withProgress } from "../src/cli/progress.ts";
 import { quantizeCheckpoint } from "../src/engine/quantize/quantize.node.ts";
 import { HalftoneError } from "../src/errors.ts";
 import { load, type Model, openCheckpoint } from "../src/node.ts";
@@ -61,15 +61,15 @@ async function quantizeModel(): Promise<void> {
   );
   await verifySha256(WEIGHTS, SHA256);
   const checkpoint = await openCheckpoint(MODEL);
-  const line = progressLine("quantizing");
   try {
-    const result = await quantizeCheckpoint(checkpoint, FOLDER, {
-      scheme: SCHEME,
-      calibrate: {},
-      onProgress: ({ phase, tensor, done, total }) =>
-        line.update(done, total, phase === "sample" ? tensor : `${formatCount(done)} weights`),
-    });
-    line.clear();
+    const result = await withProgress("quantizing", (line) =>
+      quantizeCheckpoint(checkpoint, FOLDER, {
+        scheme: SCHEME,
+        calibrate: {},
+        onProgress: ({ phase, tensor, done, total }) =>
+          line.update(done, total, phase === "sample" ? tensor : `${formatCount(done)} weights`),
+      }),
+    );
     const { weights, linearBitsPerWeight, bitsPerWeight, bytesBefore, bytesAfter, seconds } = result;
     console.log(
       `${formatCount(weights)} weights: ${significant(linearBitsPerWeight)} bits each in the linear layers, ` +
@@ -78,16 +78,13 @@ async function quantizeModel(): Promise<void> {
         `${formatBytes(bytesAfter)} now, in ${formatSeconds(seconds)}`,
     );
   } finally {
-    line.clear();
     await checkpoint.close();
   }
 }
 
 async function ask(model: Model, question: string): Promise<void> {
   console.log(`\n> ${question}`);
-  const answer = model.generate([{ role: "user", content: question }], {
-    maxTokens: 120,
-  });
+  const answer = model.generate([{ role: "user", content: question }], { maxTokens: 120 });
   for await (const text of answer) process.stdout.write(text);
   const { completionTokens, tokensPerSecond } = await answer.result;
   console.log(

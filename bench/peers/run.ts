@@ -7,7 +7,8 @@
  *   [--no-wllama] [--json]
  */
 import { parseArgs } from "node:util";
-import { median, numbers, table } from "../measure.ts";
+import { median } from "../../src/median.ts";
+import { numbers, table } from "../measure.ts";
 import { openHalftone } from "./halftone.ts";
 import { openNodeLlama } from "./nodeLlama.ts";
 import type { Session } from "./peer.ts";

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { breather } from "../engine/breathe.ts";
 import type { Model } from "../engine/model.ts";
 import { UsageError } from "../errors.ts";
+import { median } from "../median.ts";
 import { benchSpeculation, describeSpeculation, type SpeculationMeasurement } from "./benchSpeculation.ts";
 import type { benchFlags } from "./flags.ts";
 import { significant } from "./format.ts";
@@ -141,8 +142,4 @@ function summarize(
       bytesPerSecond: (perToken * decode) / decoding,
     },
   ];
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 }

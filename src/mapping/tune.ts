@@ -6,6 +6,7 @@
 import type { Program } from "../backends/backend.ts";
 import type { LinearHandle } from "../backends/operation.ts";
 import type { WasmBackend } from "../backends/wasm/backend.ts";
+import { median } from "../median.ts";
 import type { PackedLinear } from "../ops/linear/packed.ts";
 import { fieldLayouts } from "../ops/linear/plan.ts";
 import { LARGEST_M, type LinearPolicy, type StrategyName } from "../ops/linear/policy.ts";
@@ -249,8 +250,4 @@ function steady(points: readonly PolicyPoint[], names: readonly StrategyName[]):
 
 function secondsOf({ seconds }: PolicyPoint, name: StrategyName): number {
   return seconds[name] ?? Number.POSITIVE_INFINITY;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1];
 }

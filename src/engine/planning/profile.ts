@@ -6,6 +6,7 @@
 import type { Backend } from "../../backends/backend.ts";
 import type { Choice } from "../../budget/plan.ts";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
+import { median } from "../../median.ts";
 import { distortions } from "../../quantizers/distortions.ts";
 import { randomWord } from "../../quantizers/random.ts";
 import { type CostProfile, Costs } from "./costs.ts";
@@ -131,8 +132,4 @@ export function fitSteps(
   const slope = (w * xy - x * y) / (w * xx - x * x);
   const factor = Number.isFinite(slope) ? Math.min(1.2, Math.max(0.85, slope)) : 1;
   return { factor, overheadSeconds: Math.max(0, (y - factor * x) / w) };
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1];
 }
