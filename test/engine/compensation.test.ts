@@ -110,11 +110,19 @@ describe("a model and its residual", () => {
     expect([1, 2]).toContain(readers);
     const checkpoint = await openCheckpoint(folder);
     const backend = await openWasm({ fetchRows: nodeRowFetcher });
-    const compensation = { store: "file", tuned: () => ({ channels, readers }) } as const;
+    const seen: string[] = [];
+    const compensation = {
+      store: "file",
+      tuned: (layers: string) => {
+        seen.push(layers);
+        return { channels, readers };
+      },
+    } as const;
     const tuned = await Model.load(checkpoint, backend, { compensation });
     expect(tuned.runner.reading.compensation).toEqual({ channels, select: "exact", readers });
     tuned.dispose();
     await checkpoint.close();
+    expect(seen).toEqual([expect.stringMatching(/^4 bits in the file, 8 inputs: qkv /)]);
   });
 
   it("gives each kind of layer its own share of its input channels", async () => {
@@ -197,6 +205,16 @@ describe("a residual file that is damaged", () => {
     [
       "of the same model at other bits",
       async (path) => cpSync(join(await quantized(4, "llama3-v5", "tcq-s-2"), "residual.safetensors"), path),
+      /was made for other weights than those beside it.*--no-compensation/,
+    ],
+    [
+      "of halfs, without scales to tell it by",
+      async (path) => {
+        const other = [await quantized(16, "llama3-v5", "tcq-s-2"), await quantized(16)];
+        for (const [i, name] of ["residual.safetensors", "config.json"].entries()) {
+          cpSync(join(other[i], name), join(path, "..", name));
+        }
+      },
       /was made for other weights than those beside it.*--no-compensation/,
     ],
     [

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { uniformShares } from "../../src/compensation/settings.ts";
 import { type PolicyMap, parsePolicyMap } from "../../src/mapping/policyFile.ts";
 import { covers, mergeMaps, policyOf } from "../../src/mapping/policyMap.ts";
 import { findPolicy, isFirstOffer, keepPolicy, originHere } from "../../src/mapping/store.node.ts";
@@ -49,6 +50,19 @@ describe("a policy map", () => {
     const other = { ...map, shapes: [{ ...map.shapes[0], k: 48 }] };
     expect(mergeMaps(map, newer).shapes).toEqual(newer.shapes);
     expect(mergeMaps(map, other).shapes).toHaveLength(2);
+  });
+
+  it("keeps how other models are compensated, and of one what was found last", () => {
+    const found = (layers: string, channels: number) => ({
+      ...map,
+      compensation: [{ layers, slowdown: 0.1, channels: uniformShares(channels) }],
+    });
+    const both = mergeMaps(mergeMaps(found("a", 8), found("b", 16)), found("a", 32));
+    expect(both.compensation!.map(({ layers, channels }) => [layers, channels.down])).toEqual([
+      ["b", 16],
+      ["a", 32],
+    ]);
+    expect(mergeMaps(both, map).compensation).toEqual(both.compensation);
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { uniformShares } from "../../../src/compensation/settings.ts";
+import { type ChannelShares, uniformShares } from "../../../src/compensation/settings.ts";
 import { LayerPass } from "../../../src/engine/calibrate/layerPass.ts";
 import { Model } from "../../../src/engine/model.ts";
 import { gram } from "../../../src/ops/gram/reference.ts";
@@ -49,22 +49,19 @@ describe.each(["llama-linear", "gemma2", "phi3-partial", "qwen2-bf16"])("a layer
     const hidden = await pass.embed();
     const layer = await pass.load(0);
     const before = backend.bytesAllocated;
-    const observe = (channels: number, blend: number) =>
-      pass.observe(layer, hidden, {
-        advance: false,
-        compensation: { channels: uniformShares(channels), blend },
-      });
+    const observe = (channels: ChannelShares) =>
+      pass.observe(layer, hidden, { advance: false, compensation: { channels, blend: 0.25 } });
     const plain = await pass.observe(layer, hidden, { advance: false });
-    const [none, some, all] = [await observe(0, 0.25), await observe(128, 0.25), await observe(1024, 0.25)];
+    const some = await observe(uniformShares(128));
+    // Of some kinds of layers all channels, of the others none.
+    const first = await observe({ qkv: 1024, o: 0, gateUp: 1024, down: 0 });
+    const second = await observe({ qkv: 0, o: 1024, gateUp: 0, down: 1024 });
     expect(backend.bytesAllocated).toBe(before);
     for (const [i, { sums, columns }] of plain.entries()) {
+      const [all, none] = i % 2 === 0 ? [first, second] : [second, first];
+      const quarter = sums.map((each) => each * 0.25);
       expect(relativeError(none[i].sums, sums)).toBeLessThan(1e-6);
-      expect(
-        relativeError(
-          all[i].sums,
-          sums.map((each) => each * 0.25),
-        ),
-      ).toBeLessThan(1e-6);
+      expect(relativeError(all[i].sums, quarter)).toBeLessThan(1e-6);
       let [whole, left] = [0, 0];
       for (let c = 0; c < columns; c++) {
         whole += sums[c * columns + c];

@@ -11,6 +11,7 @@ import { planWithRows, ROW_LEVELS, type RowFacts } from "../../../src/engine/pla
 import { fusibleSets } from "../../../src/engine/planning/sets.ts";
 import { quantizeCheckpoint } from "../../../src/engine/quantize/quantize.node.ts";
 import { load } from "../../../src/node.ts";
+import { distortions } from "../../../src/quantizers/distortions.ts";
 import { temporaryFolder } from "../../checkpoint/temporary.ts";
 import { openFixture } from "../../models/fixture.ts";
 
@@ -93,6 +94,7 @@ describe("a plan that may buy residual rows", () => {
   it("knows what rows leave of the loss and take of the time", async () => {
     const checkpoint = await openFixture("phi3-partial");
     const { layers, costs } = await measureRowFacts(checkpoint, { threads: 1 });
+    const { layers: exact } = await measureRowFacts(checkpoint, { threads: 1, bits: 16 });
     const { layers: plannable } = plannableModel(checkpoint);
     for (const { name, role } of plannable) {
       if (role !== "linear") continue;
@@ -101,6 +103,9 @@ describe("a plan that may buy residual rows", () => {
       for (const [i, share] of left.entries()) if (i > 0) expect(share).toBeLessThanOrEqual(left[i - 1]);
       // More than so many channels' part, for they are the largest ones.
       expect(left.at(-1)).toBeLessThan(0.75);
+      // What the residual's own codes lose of what they restore.
+      const [share, least] = [left.at(-1)!, exact.get(name)!.left.at(-1)!];
+      expect((share - least) / (1 - least)).toBeCloseTo(distortions["uniform-4"], 6);
     }
     for (const kind of LAYER_KINDS) expect(costs[kind].every(({ seconds }) => seconds >= 0)).toBe(true);
   });
