@@ -21,6 +21,10 @@ import { openWasm } from "./ops/wasm.ts";
 import { parseScheme } from "./quantizers/scheme.ts";
 
 export { type OpenOptions, openCheckpoint } from "./checkpoint/open.node.ts";
+export type { CalibrateOptions } from "./engine/calibrate/options.ts";
+export { quantizeCheckpoint } from "./engine/quantize/quantize.node.ts";
+export type { QuantizeProgress, QuantizeResult, QuantizeRun } from "./engine/quantize/run.ts";
+export type { TuneOptions } from "./engine/tuning/options.ts";
 export * from "./index.ts";
 
 export interface LoadOptions extends ModelOptions, OpenOptions {

@@ -31,6 +31,16 @@ import { expectedSeconds, type Tuned, type TunedRun, tuneQuantized, untune } fro
 /**
  * Quantizes a checkpoint into a new folder, a few rows at a time. The folder appears when it is complete; a run
  * that was killed or aborted is continued by the next one with the same options. Any other failure leaves nothing.
+ *
+ * Throws a UsageError when the checkpoint is quantized already, the folder exists and is not empty, or options do not fit
+ * the model or each other; an UnsupportedError for an architecture that is not known; a CheckpointError for damaged files.
+ *
+ * @param folder where to write a Hugging Face folder that `load` reads
+ *
+ * @example
+ * const checkpoint = await openCheckpoint("./model");
+ * await quantizeCheckpoint(checkpoint, "./model-4bit", { scheme: "nuq-4", calibrate: {} });
+ * await checkpoint.close();
  */
 export async function quantizeCheckpoint(
   original: Checkpoint,
