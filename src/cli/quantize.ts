@@ -3,7 +3,7 @@ import { type ModelPlan, parseModelPlan } from "../budget/modelPlan.ts";
 import type { Checkpoint } from "../checkpoint/checkpoint.ts";
 import { partialOf, requireFree } from "../checkpoint/outputFolder.node.ts";
 import { blendOf, parseShares } from "../compensation/settings.ts";
-import type { CalibrateOptions } from "../engine/calibrate/options.ts";
+import type { CalibrateOptions, CompensatedCalibration } from "../engine/calibrate/options.ts";
 import { checkFits } from "../engine/planning/fit.ts";
 import type { ModelBudget } from "../engine/planning/problem.ts";
 import { quantizeCheckpoint } from "../engine/quantize/quantize.node.ts";
@@ -28,11 +28,13 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const folder = required(flags.output, "-o PATH");
   const budget = spentBudget(flags);
   const text = await calibrationText(flags.calibrate);
-  const calibrate = text && calibration(text, flags);
-  if (flags.forCompensation !== undefined && (!calibrate || flags.residual === "none")) {
+  const { forCompensation } = flags;
+  const channels =
+    forCompensation === undefined ? undefined : parseShares(forCompensation, "--for-compensation");
+  if (channels && (!text || flags.residual === "none")) {
     throw new UsageError("--for-compensation needs --calibrate and --residual BITS");
   }
-  if (flags.blend !== undefined && flags.forCompensation === undefined) {
+  if (flags.blend !== undefined && !channels) {
     throw new UsageError("--blend needs --for-compensation N");
   }
   const tune = await tuning(flags);
@@ -42,6 +44,8 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
   const signal = interruptible();
   try {
     const { plan, measured } = await planOf(checkpoint, budget, flags);
+    const bits = plan?.predicted.linearBits ?? parseScheme(scheme).bits;
+    const compensation = channels && { channels, blend: flags.blend ?? blendOf(bits) };
     const bought = plan?.compensation;
     const residual = flags.residual === "none" ? bought?.bits : (Number(flags.residual) as ResidualBits);
     // A model that gets a residual is balanced in another way than the one that was measured: from the original.
@@ -53,7 +57,7 @@ export async function quantize({ operands: [name], flags }: Invocation<typeof qu
         rotate: !noRotation,
         balance: noBalance ? false : undefined,
         seed,
-        calibrate,
+        calibrate: text && calibration(text, compensation, flags),
         tune,
         residual,
         channels: bought?.channels,
@@ -139,21 +143,11 @@ async function planOf(
 
 function calibration(
   text: Pick<CalibrateOptions, "texts">,
-  {
-    forCompensation,
-    blend,
-    scheme,
-    calibrationTokens: tokens,
-    gradientTokens,
-    bos,
-    noSequential,
-  }: Values<typeof quantizeFlags>,
+  compensation: CompensatedCalibration | undefined,
+  { calibrationTokens: tokens, gradientTokens, bos, noSequential }: Values<typeof quantizeFlags>,
 ): CalibrateOptions {
   const options = { ...text, tokens, gradientTokens, bos };
-  if (forCompensation === undefined) return { ...options, sequential: !noSequential };
-  const channels = parseShares(forCompensation, "--for-compensation");
-  const compensation = { channels, blend: blend ?? blendOf(parseScheme(scheme).bits) };
-  return { ...options, compensation };
+  return compensation ? { ...options, compensation } : { ...options, sequential: !noSequential };
 }
 
 async function tuning({

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { parseArguments } from "../../src/cli/parse.ts";
 import { drawMix } from "../../src/cli/planPicture.ts";
 import { verbs } from "../../src/cli/verbs.ts";
+import { blendOf } from "../../src/compensation/settings.ts";
 import { printedBy } from "./printedBy.ts";
 import { writeTinyLlama } from "./tinyLlama.ts";
 
@@ -75,6 +76,31 @@ test("own text calibrates, for a plan and what it is carried out with", async ()
   const carriedOut = ["--plan", at("own.json"), "--calibrate", "own", "--calibration-tokens", "1024"];
   const result = JSON.parse(await call("quantize", model, "-o", at("own"), ...carriedOut, "--json"));
   expect(result.fileBytes).toBe(plan.predicted.bytes);
+});
+
+test("calibration for compensation goes by the plan's bits, not by a scheme that nobody named", async () => {
+  const plan = JSON.parse(
+    await call("plan", model, "--bits", "2.2", "--schemes", "nuq-2", ...known, "--json"),
+  );
+  writeFileSync(at("low.json"), JSON.stringify(plan));
+  const text = [
+    "--calibrate",
+    "own",
+    "--calibration-tokens",
+    "1024",
+    "--for-compensation",
+    "5%",
+    "--residual",
+    "4",
+  ];
+  const quantized = async (name: string, ...blend: string[]) => {
+    await call("quantize", model, "-o", at(name), "--plan", at("low.json"), ...text, ...blend);
+    return readFileSync(at(`${name}/model.safetensors`));
+  };
+  const usual = await quantized("usual");
+  const blend = String(blendOf(plan.predicted.linearBits));
+  expect((await quantized("named", "--blend", blend)).equals(usual)).toBe(true);
+  expect((await quantized("higher", "--blend", "0.5")).equals(usual)).toBe(false);
 });
 
 test("a plan buys residual rows, whatever its schemes are, and is carried out with them", async () => {
