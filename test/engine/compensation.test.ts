@@ -153,6 +153,20 @@ describe("a model and its residual", () => {
     model.dispose();
   });
 
+  it("learns the same of its inputs in steps of any size", async () => {
+    const folder = await quantized(4);
+    const learnt = [];
+    for (const chunk of [2, 64]) {
+      const model = await load(folder, { threads: 1, chunk });
+      await profileInputs(model, ids);
+      const { residuals } = model.weights;
+      learnt.push(residuals!.groups.map(({ group }) => residuals!.profileOf(group)));
+      model.dispose();
+    }
+    expect(learnt[0]).toEqual(learnt[1]);
+    expect(learnt[0]).not.toContain(undefined);
+  });
+
   it("chooses statically and by buckets after it has seen tokens, not before", async () => {
     const folder = await quantized(4);
     const exact = await logitsOf(folder, few);
