@@ -1,10 +1,15 @@
-import { access, constants, readFile, stat, writeFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { access, constants, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UsageError } from "../errors.ts";
+import { replaceFile } from "../replaceFile.node.ts";
+
+/** A JavaScript string holds little more. */
+const LONGEST_TEXT = 2 ** 29 - 2 ** 10;
 
 /** Reads a UTF-8 file that a flag names. */
 export async function readTextFile(path: string, flag: string): Promise<string> {
-  const bytes = await readFile(path).catch((cause: NodeJS.ErrnoException) => {
+  const bytes = await readBytes(path, LONGEST_TEXT).catch((cause: NodeJS.ErrnoException) => {
     const reasons: Record<string, string> = {
       ENOENT: "no such file",
       EISDIR: "a folder",
@@ -14,11 +19,25 @@ export async function readTextFile(path: string, flag: string): Promise<string> 
       cause,
     });
   });
+  if (!bytes)
+    throw new UsageError(`${flag} ${path}: holds more than ${LONGEST_TEXT} bytes; give a part of it`);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
     throw new UsageError(`${flag} ${path}: is not UTF-8 text; convert it first`, { cause });
   }
+}
+
+/** All of a file, or of a pipe; nothing if that is more than `most`, or has no end. */
+async function readBytes(path: string, most: number): Promise<Uint8Array | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of createReadStream(path)) {
+    length += chunk.length;
+    if (length > most) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Reads a JSON file that a flag names; `where` describes the format. */
@@ -32,9 +51,11 @@ export async function readJsonFile(path: string, flag: string, where: string): P
   }
 }
 
-/** Writes a text to a file that a flag names. */
+/** Writes a text to a file that a flag names, whole or not at all; to a pipe or device piece by piece. */
 export async function writeTextFile(path: string, content: string, flag: string): Promise<void> {
-  await writeFile(path, content).catch((cause) => {
+  const found = await stat(path).catch(() => undefined);
+  const write = found && !found.isFile() ? writeFile : replaceFile;
+  await write(path, content).catch((cause) => {
     throw unwritable(path, flag, cause);
   });
 }

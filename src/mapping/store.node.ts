@@ -9,7 +9,8 @@ import { arch, cpus, platform } from "node:os";
 import { join } from "node:path";
 import { availableSimd, kernelBinary } from "../backends/wasm/module.ts";
 import { HalftoneError, UsageError } from "../errors.ts";
-import { replaceFile, userCache } from "../userCache.node.ts";
+import { replaceFile } from "../replaceFile.node.ts";
+import { userCache } from "../userCache.node.ts";
 import type { PolicyMap, PolicyOrigin } from "./policyFile.ts";
 import { foreignness, mergeMaps } from "./policyMap.ts";
 

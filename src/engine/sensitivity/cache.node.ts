@@ -10,7 +10,8 @@ import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import type { Checkpoint } from "../../checkpoint/checkpoint.ts";
 import { unwritable } from "../../checkpoint/outputFolder.node.ts";
-import { replaceFile, userCache } from "../../userCache.node.ts";
+import { replaceFile } from "../../replaceFile.node.ts";
+import { userCache } from "../../userCache.node.ts";
 import type { SensitivityPart } from "./options.ts";
 
 const VERSION = 2;
