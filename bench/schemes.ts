@@ -53,22 +53,31 @@ const noBalance = flags["no-balance"];
 const threads = flags.threads ? Number(flags.threads) : undefined;
 const schemes = (flags.schemes?.split(",") ?? defaultSchemes()).map((name) => parseScheme(name).name);
 
-/** A scheme on the model; `calibrationTokens` 0 is data-free. */
-interface SchemeResult
-  extends Pick<
-    PerplexityResult,
-    "perplexity" | "meanKlDivergence" | "klDivergence99" | "topAgreement" | "tokens"
-  > {
+/** What a result was measured with. */
+interface Setting {
   readonly model: string;
   readonly scheme: string;
+  /** 0 is data-free. */
   readonly calibrationTokens: number;
   /** Whether the model made them up itself. */
-  readonly ownText?: boolean;
+  readonly ownText: boolean;
   /** 0 is not tuned. */
-  readonly tuneSteps?: number;
-  /** Whether channels were scaled first. */
-  readonly balanced?: boolean;
+  readonly tuneSteps: number;
+  readonly noBalance: boolean;
   readonly seed: number;
+  readonly context: number;
+  readonly windows: number;
+  readonly bos: BosRule;
+}
+
+type Measured = Pick<
+  PerplexityResult,
+  "perplexity" | "meanKlDivergence" | "klDivergence99" | "topAgreement" | "tokens"
+>;
+
+interface SchemeResult extends Setting, Measured {
+  /** Whether channels were scaled first. */
+  readonly balanced: boolean;
   /** Of the linear layers, scales included. */
   readonly bitsPerWeight: number;
   readonly quantizeSeconds: number;
@@ -83,17 +92,8 @@ function defaultSchemes(): string[] {
 }
 
 const { known, keep } = openResults<SchemeResult>(results);
-const find = (scheme: string, calibrationTokens: number) =>
-  known.find(
-    (r) =>
-      r.model === model &&
-      r.scheme === scheme &&
-      r.calibrationTokens === calibrationTokens &&
-      (scheme === "float" || (r.balanced ?? false) === (calibrationTokens === 0 && !noBalance)) &&
-      (calibrationTokens === 0 || (r.ownText ?? false) === ownText) &&
-      (scheme === "float" || (r.tuneSteps ?? 0) === tuneSteps) &&
-      r.seed === seed,
-  );
+const measuredWith = (setting: Partial<Setting>) => (result: SchemeResult) =>
+  Object.entries(setting).every(([name, value]) => result[name as keyof Setting] === value);
 
 const evaluation = { context, windows, bos };
 const textRead = readFileSync(text, "utf8");
@@ -101,17 +101,21 @@ const calibrationTexts = ownText ? [] : flags.calibrate.map((file) => readFileSy
 const textsToTuneOn = calibrationTexts.length > 0 ? calibrationTexts : undefined;
 const float = await load(model, { threads, context });
 if (flags.ids !== undefined) writeIds(flags.ids);
-if (!find("float", 0)) {
+const general = { model, seed, ...evaluation };
+const unquantized: Setting = {
+  ...general,
+  ...{ scheme: "float", calibrationTokens: 0, ownText: false, tuneSteps: 0, noBalance: false },
+};
+if (!known.some(measuredWith(unquantized))) {
   const { perplexity: value, tokens } = await perplexity(float, textRead, evaluation);
-  keep({
-    ...{ model, scheme: "float", calibrationTokens: 0, seed, perplexity: value, tokens },
-    ...{ bitsPerWeight: 32, quantizeSeconds: 0 },
-  });
+  keep({ ...unquantized, perplexity: value, tokens, balanced: false, bitsPerWeight: 32, quantizeSeconds: 0 });
 }
 const modes = [0, ...(flags.calibrate.length > 0 ? [Number(flags["calibration-tokens"])] : [])];
 for (const calibrationTokens of modes) {
   for (const scheme of schemes) {
-    if (!find(scheme, calibrationTokens)) keep(await measure(scheme, calibrationTokens));
+    const own = ownText && calibrationTokens > 0;
+    const setting = { ...general, scheme, calibrationTokens, ownText: own, tuneSteps, noBalance };
+    if (!known.some(measuredWith(setting))) keep(await measure(setting));
   }
 }
 float.dispose();
@@ -130,7 +134,8 @@ function writeIds(prefix: string): void {
   writeFileSync(`${prefix}.calibration.json`, JSON.stringify(calibration));
 }
 
-async function measure(scheme: string, calibrationTokens: number): Promise<SchemeResult> {
+async function measure(setting: Setting): Promise<SchemeResult> {
+  const { scheme, calibrationTokens, ownText } = setting;
   const parent = mkdtempSync(join(tmpdir(), "halftone-schemes-"));
   const folder = join(parent, "model");
   try {
@@ -150,19 +155,9 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
     loaded.dispose();
     const { meanKlDivergence, klDivergence99, topAgreement, tokens } = result;
     return {
-      ...{
-        model: model!,
-        scheme,
-        calibrationTokens,
-        ownText,
-        tuneSteps,
-        seed,
-        perplexity: result.perplexity,
-        tokens,
-      },
-      ...{ meanKlDivergence, klDivergence99, topAgreement },
-      balanced: quantized.balanced,
-      bitsPerWeight: quantized.linearBitsPerWeight,
+      ...setting,
+      ...{ perplexity: result.perplexity, tokens, meanKlDivergence, klDivergence99, topAgreement },
+      ...{ balanced: quantized.balanced, bitsPerWeight: quantized.linearBitsPerWeight },
       quantizeSeconds: quantized.seconds,
     };
   } finally {
@@ -170,13 +165,13 @@ async function measure(scheme: string, calibrationTokens: number): Promise<Schem
   }
 }
 
-const shown = known.filter((r) => r.model === model && r.seed === seed);
+const shown = known.filter(measuredWith(general));
 if (flags.json) console.log(JSON.stringify(shown, null, 2));
 else {
   const rows = shown.map((r) => [
     r.scheme,
-    `${r.calibrationTokens}${r.ownText && r.calibrationTokens > 0 ? " own" : ""}`,
-    String(r.tuneSteps ?? 0),
+    `${r.calibrationTokens}${r.ownText ? " own" : ""}`,
+    String(r.tuneSteps),
     r.balanced ? "yes" : "",
     r.perplexity.toPrecision(4),
     r.meanKlDivergence?.toPrecision(3) ?? "",
