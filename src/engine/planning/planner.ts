@@ -147,10 +147,8 @@ export class Planner {
     const slowest = total(planned, ({ name }) =>
       Math.max(...alone.filter(({ layers }) => layers[0] === name).map(({ seconds }) => seconds)),
     );
-    return {
-      least: this.#batch / (slowest + (problem.overheadSeconds ?? 0)),
-      most: (this.#batch / least) * (1 - SPEED_MARGIN),
-    };
+    const promised = (seconds: number) => (this.#batch / seconds) * (1 - SPEED_MARGIN);
+    return { least: promised(slowest + (problem.overheadSeconds ?? 0)), most: promised(least) };
   }
 
   get #batch(): number {
