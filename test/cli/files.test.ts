@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import {
   mkdtempSync,
   readdirSync,
@@ -44,7 +45,12 @@ test("what cannot be written is told, and nothing stays", async () => {
   expect(readdirSync(folder)).toEqual(before);
 });
 
-test.skipIf(process.platform !== "linux")("a device is written to, and stays one", async () => {
-  await writeTextFile("/dev/null", "{}", "--plot");
-  expect(statSync("/dev/null").isCharacterDevice()).toBe(true);
+test.skipIf(process.platform === "win32")("a pipe is written to, and stays one", async () => {
+  execFileSync("mkfifo", [at("pipe")]);
+  const [text] = await Promise.all([
+    readTextFile(at("pipe"), "--text"),
+    writeTextFile(at("pipe"), "{}", "-o"),
+  ]);
+  expect(text).toBe("{}");
+  expect(statSync(at("pipe")).isFIFO()).toBe(true);
 });
